@@ -1,0 +1,87 @@
+#pragma once
+
+#include <iosfwd>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shoal/autograd/variable.h"
+#include "shoal/runtime/shm/sharing_strategy.h"
+
+namespace shoal::autograd {
+
+// Parameters by name; names are paths such as "0.weight", as the field writes them.
+using StateDict = std::map<std::string, Tensor>;
+
+// All of a module's parameters as two vectors: `values` W[P] and `grads` G[P]. Each parameter
+// starts at a multiple of 64 bytes; the gaps are zero and stay so. P counts the gaps.
+struct FlatParameters {
+  Tensor values;
+  Tensor grads;
+};
+
+// A function with parameters. Derive from it, register parameters and submodules in the
+// constructor, override forward. Owned by shared_ptr. For use by one thread at a time; separate
+// modules may be used by separate threads.
+class Module {
+ public:
+  Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+  virtual ~Module() = default;
+
+  [[nodiscard]] virtual Variable forward(const Variable& x) = 0;
+
+  // How to build it again elsewhere, e.g. "Sequential(Linear(784, 128), ReLU(), Linear(128, 10))";
+  // module_spec.h reads it. The default throws Error(unsupported), which keeps a module out of
+  // those training modes that rebuild it in other processes.
+  [[nodiscard]] virtual std::string spec() const;
+
+  // In order of registration, submodules after own ones.
+  [[nodiscard]] std::vector<std::pair<std::string, Variable>> named_parameters() const;
+  [[nodiscard]] std::vector<Variable> parameters() const;
+  // Elements of all parameters, without gaps.
+  [[nodiscard]] std::int64_t parameter_count() const;
+
+  // Zeroes every gradient, in one pass when the module is flat.
+  void zero_grad() const;
+
+  // Moves all parameters and their gradients into two flat tensors and leaves each a view there;
+  // values are kept, gradients start as zeros. Later calls return the same tensors. All parameters
+  // must have one dtype, and there must be one: Error(invalid_argument) otherwise.
+  FlatParameters flatten();
+
+  // As flatten, into given tensors, each of flat_size() elements: values are taken from
+  // `flat.values`, what the parameters held is forgotten. So a worker joins shared parameters. With
+  // flat.grads undefined, private ones are made.
+  void flatten_into(FlatParameters flat);
+  [[nodiscard]] std::int64_t flat_size() const;
+
+  // Flattens, then moves the values into shared memory, in place. Gradients stay private.
+  void share_memory(SharingStrategy strategy = get_sharing_strategy());
+  [[nodiscard]] bool is_shared() const;
+
+  // The parameters themselves, not copies.
+  [[nodiscard]] StateDict state_dict() const;
+  // Copies in place, so that sharing and flatness survive. Names must be the same set, shapes
+  // alike: Error(invalid_argument) lists what is missing, unexpected or different, and nothing has
+  // changed.
+  void load_state_dict(const StateDict& state) const;
+
+ protected:
+  // Returns the variable it registered.
+  Variable register_parameter(std::string name, Tensor value);
+  void register_module(std::string name, std::shared_ptr<Module> module);
+
+ private:
+  std::vector<std::pair<std::string, Variable>> own_parameters_;
+  std::vector<std::pair<std::string, std::shared_ptr<Module>>> submodules_;
+  FlatParameters flat_;
+};
+
+// The spec.
+std::ostream& operator<<(std::ostream& out, const Module& module);
+
+}  // namespace shoal::autograd

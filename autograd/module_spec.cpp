@@ -1,0 +1,1 @@
+#include "shoal/autograd/module_spec.h"

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shoal/autograd/module.h"
+#include "shoal/runtime/tensor/random.h"
+
+// Modules as text, since a C++ object cannot be sent to another process: Name(argument, …), where
+// an argument is an integer or again a module. What Module::spec() writes, make_module reads.
+namespace shoal::autograd {
+
+struct ModuleSpec {
+  std::string name;
+  std::vector<std::int64_t> numbers;
+  std::vector<ModuleSpec> modules;
+};
+
+// Builds a module of one kind.
+using ModuleFactory = std::function<std::shared_ptr<Module>(const ModuleSpec& spec,
+                                                            Generator& generator, DType dtype)>;
+
+// Throws Error(malformed) that points at the place; at most 64 levels deep.
+[[nodiscard]] ModuleSpec parse_module_spec(std::string_view text);
+
+// Linear, ReLU, Flatten and Sequential are known; others by register_module_factory, called before
+// any thread or worker builds modules (from an initialiser of a namespace-scope constant, say).
+// Throws Error(invalid_argument) for an unknown name or arguments that do not fit it.
+[[nodiscard]] std::shared_ptr<Module> make_module(const ModuleSpec& spec, Generator& generator,
+                                                  DType dtype = DType::f32);
+[[nodiscard]] std::shared_ptr<Module> make_module(std::string_view text, Generator& generator,
+                                                  DType dtype = DType::f32);
+bool register_module_factory(std::string name, ModuleFactory factory);
+
+}  // namespace shoal::autograd

@@ -1,0 +1,1 @@
+#include "shoal/autograd/modules.h"

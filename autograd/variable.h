@@ -1,0 +1,82 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "shoal/runtime/tensor/tensor.h"
+
+namespace shoal::autograd {
+
+class Node;
+
+// Gradients by input, in the order of the inputs; undefined where an input needs none.
+using Grads = std::vector<Tensor>;
+
+// A tensor that remembers how it was computed, so that backward() can say how it changes with the
+// leaves it came from. A value: copies are the same variable.
+//
+// A leaf is made from a tensor; with requires_grad, backward() accumulates into its grad(). What
+// functions (functions.h) return is no leaf; its grad is not kept. A Variable belongs to one thread
+// at a time, separate graphs to separate threads; it has no way into a Channel: only tensors cross
+// processes.
+class Variable {
+ public:
+  Variable() = default;
+  explicit Variable(Tensor value, bool requires_grad = false);
+
+  [[nodiscard]] bool defined() const { return state_ != nullptr; }
+  [[nodiscard]] const Tensor& value() const;
+  [[nodiscard]] const Shape& shape() const { return value().shape(); }
+  [[nodiscard]] DType dtype() const { return value().dtype(); }
+
+  // Whether backward() reaches it: asked for, or computed from one for which it was.
+  [[nodiscard]] bool requires_grad() const;
+  [[nodiscard]] bool is_leaf() const;
+
+  // Of a leaf, with value()'s shape and dtype; undefined before the first backward().
+  [[nodiscard]] const Tensor& grad() const;
+  // Zeroes the gradient in place, where there is one.
+  void zero_grad() const;
+
+  // Binds a leaf to other bytes of the same shape and dtype: a parameter to its place in a flat
+  // tensor. `grad` may be undefined.
+  void bind(Tensor value, Tensor grad) const;
+
+  // The same value, cut from the graph.
+  [[nodiscard]] Variable detach() const;
+
+  // Adds d(this)/d(leaf) to the grad of every leaf that requires it. This variable must be a single
+  // number, or `grad` must be given with its shape. The graph is used up by it: a second call
+  // throws Error(invalid_argument), as does a variable that needs no gradient. Runs in one thread,
+  // visits every node once, and does not recurse, however deep the graph.
+  void backward(const Tensor& grad = {}) const;
+
+ private:
+  friend Variable record(const char* op, Tensor value, std::vector<Variable> inputs,
+                         std::function<Grads(const Tensor&)> rule);
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// For functions: makes the variable `value`, computed by `op` from `inputs`. `rule` turns the
+// gradient of the result into those of the inputs; it is called at most once. Without an input that
+// requires a gradient, or inside a NoGradScope, the rule is dropped and the result is a plain leaf.
+[[nodiscard]] Variable record(const char* op, Tensor value, std::vector<Variable> inputs,
+                              std::function<Grads(const Tensor&)> rule);
+
+// While one lives, functions called by this thread record nothing.
+class NoGradScope {
+ public:
+  NoGradScope();
+  ~NoGradScope();
+  NoGradScope(const NoGradScope&) = delete;
+  NoGradScope& operator=(const NoGradScope&) = delete;
+
+ private:
+  bool before_;
+};
+
+[[nodiscard]] bool grad_enabled();
+
+}  // namespace shoal::autograd

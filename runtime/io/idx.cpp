@@ -1,0 +1,1 @@
+#include "shoal/runtime/io/idx.h"

@@ -1,0 +1,48 @@
+#include "shoal/runtime/process/parent_watch.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "shoal/runtime/base/deadline.h"
+#include "shoal/runtime/base/error.h"
+#include "shoal/runtime/shm/process_token.h"
+
+namespace shoal {
+namespace {
+
+constexpr int kExitWithLauncher = 1;
+
+void watch(const Fd& launcher, int rank) {
+  if (!wait_ready(launcher.get(), POLLIN, kForever)) return;
+  retire_my_token();
+  const std::string text =
+      concat("shoal: rank ", rank, " ends, since the process that launched it has ended\n");
+  // Nobody may be left to read it; SIGPIPE is blocked in this thread.
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+  ::_exit(kExitWithLauncher);
+}
+
+}  // namespace
+
+void end_with(Fd launcher, int rank) {
+  // Signals are for the program's own threads, so this one starts with all of them blocked.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread(
+      [rank](const Fd& watched) {
+        try {
+          watch(watched, rank);
+        } catch (const std::exception&) {
+          // A broken watch must not end a working process; its channel still tells it of the end.
+        }
+      },
+      std::move(launcher))
+      .detach();
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace shoal

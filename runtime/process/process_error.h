@@ -1,0 +1,51 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "shoal/runtime/base/error.h"
+
+namespace shoal {
+
+// How a launched process failed.
+class ProcessFailed : public Error {
+ public:
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ protected:
+  ProcessFailed(int rank, pid_t pid, std::string reason);
+
+ private:
+  int rank_;
+  pid_t pid_;
+};
+
+// Its entry threw.
+class ProcessRaised : public ProcessFailed {
+ public:
+  ProcessRaised(int rank, pid_t pid, std::string type, std::string message);
+
+  [[nodiscard]] const std::string& type() const { return type_; }        // "shoal::Error"
+  [[nodiscard]] const std::string& message() const { return message_; }  // its what()
+
+ private:
+  std::string type_;
+  std::string message_;
+};
+
+// It ended without success: by an exit code, or by a signal.
+class ProcessExited : public ProcessFailed {
+ public:
+  ProcessExited(int rank, pid_t pid, int exit_code, int signal);
+
+  [[nodiscard]] int exit_code() const { return exit_code_; }  // 0 if a signal ended it
+  [[nodiscard]] int signal() const { return signal_; }        // 0 if it exited by itself
+
+ private:
+  int exit_code_;
+  int signal_;
+};
+
+}  // namespace shoal

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace shoal {
+
+// How shared memory is made and how it crosses between processes. The numbers are part of the wire
+// format: append, never reorder.
+enum class SharingStrategy : std::uint8_t {
+  // memfd_create, sealed; it has no name, and a handle carries the descriptor. The kernel frees it
+  // with its last holder, however that one ends. Costs a descriptor per segment.
+  file_descriptor = 0,
+  // A name under /dev/shm; a handle carries the name. Costs no descriptor, but the name has to be
+  // removed: by the last holder, or for killed ones by whoever reaps (orphans.h).
+  file_system = 1,
+};
+
+[[nodiscard]] std::string_view to_string(SharingStrategy strategy);
+
+// Throws Error(invalid_argument) that lists what there is.
+[[nodiscard]] SharingStrategy parse_sharing_strategy(std::string_view name);
+
+[[nodiscard]] std::span<const SharingStrategy> get_all_sharing_strategies();
+
+// What this process uses where a call does not say: file_descriptor until it is set.
+// Any thread may read or set it.
+[[nodiscard]] SharingStrategy get_sharing_strategy();
+void set_sharing_strategy(SharingStrategy strategy);
+
+}  // namespace shoal

@@ -1,0 +1,70 @@
+#include "shoal/runtime/shm/shm_directory.h"
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "shoal/runtime/base/error.h"
+#include "shoal/runtime/shm/byte_count.h"
+
+namespace shoal::shm_directory {
+namespace {
+
+std::string path_of(const std::string& name) { return concat(kPath, '/', name); }
+
+}  // namespace
+
+Fd create_unnamed() {
+  Fd file{::open(std::string(kPath).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
+  if (!file) {
+    throw_errno("open(O_TMPFILE)", kPath,
+                "Named shared memory needs a writable tmpfs there; the file_descriptor strategy "
+                "needs none");
+  }
+  return file;
+}
+
+bool link(const Fd& file, const std::string& name) {
+  // The link in /proc is the way to name an open file without privileges.
+  const std::string opened = concat("/proc/self/fd/", file.get());
+  if (::linkat(AT_FDCWD, opened.c_str(), AT_FDCWD, path_of(name).c_str(), AT_SYMLINK_FOLLOW) == 0)
+    return true;
+  if (errno == EEXIST) return false;
+  throw_errno("linkat", path_of(name), "Named shared memory needs /proc and a writable /dev/shm");
+}
+
+Fd open(const std::string& name) {
+  return Fd{::open(path_of(name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+}
+
+void unlink(const std::string& name) noexcept {
+  try {
+    ::unlink(path_of(name).c_str());
+  } catch (const std::bad_alloc&) {
+    // Whoever reaps next finds the name.
+  }
+}
+
+std::vector<std::string> list(std::string_view prefix) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(kPath, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    std::string name = entry->path().filename().string();
+    if (name.starts_with(prefix)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::string describe_space() {
+  struct statvfs space {};
+  if (::statvfs(std::string(kPath).c_str(), &space) != 0) return "size unknown";
+  return concat(ByteCount{space.f_bavail * space.f_frsize}, " free of ",
+                ByteCount{space.f_blocks * space.f_frsize});
+}
+
+}  // namespace shoal::shm_directory

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shoal/runtime/base/fd.h"
+
+// The directory of named objects, /dev/shm: one flat folder that all processes of a machine (or a
+// container) see. Names start with "shoal-"; everything is created with mode 0600.
+//
+// A name appears only once all behind it is ready: the file is made without a name (O_TMPFILE),
+// filled, and then linked. So nobody meets a half-made object, and a process killed on the way
+// leaves nothing.
+namespace shoal::shm_directory {
+
+inline constexpr std::string_view kPath = "/dev/shm";
+inline constexpr std::string_view kSegmentPrefix = "shoal-segment-";
+inline constexpr std::string_view kTokenPrefix = "shoal-token-";
+
+// A new file without a name. Throws Error.
+[[nodiscard]] Fd create_unnamed();
+
+// Gives it the name; exclusive. False if the name is taken.
+[[nodiscard]] bool link(const Fd& file, const std::string& name);
+
+// An existing file, for reading and writing; no Fd if there is none or it is not ours to open.
+// Symbolic links are not followed.
+[[nodiscard]] Fd open(const std::string& name);
+
+// Removes the name; a missing one counts as removed.
+void unlink(const std::string& name) noexcept;
+
+// The names that start with `prefix`.
+[[nodiscard]] std::vector<std::string> list(std::string_view prefix);
+
+// What a full directory still has and how large it is, for messages: "12 KiB free of 1 MiB".
+[[nodiscard]] std::string describe_space();
+
+}  // namespace shoal::shm_directory

@@ -1,0 +1,238 @@
+#include "shoal/runtime/tensor/ops.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "shoal/runtime/base/error.h"
+#include "shoal/runtime/device/dispatch.h"
+
+namespace shoal::ops {
+namespace {
+
+void check_alike(const Tensor& a, const Tensor& b, const char* op) {
+  check(a.defined() && b.defined(), ErrorKind::invalid_argument, op, "an operand is undefined");
+  check(a.dtype() == b.dtype(), ErrorKind::invalid_argument, op, "dtypes ", to_string(a.dtype()),
+        " and ", to_string(b.dtype()), " differ");
+  check(&a.device() == &b.device(), ErrorKind::invalid_argument, op, "devices ", a.device().name(),
+        " and ", b.device().name(), " differ");
+}
+
+Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, const char* name) {
+  check_alike(a, b, name);
+  const Shape shape = broadcast_shapes(a.shape(), b.shape(), name);
+  // A repeated operand is laid out in full: simple, and the spans stay contiguous.
+  const Tensor left = a.expand(shape).contiguous(), right = b.expand(shape).contiguous();
+  Tensor y = Tensor::empty(shape, a.dtype());
+  y.device().binary(op, y.dtype(), y.data_ptr(), left.data_ptr(), right.data_ptr(), y.numel());
+  return y;
+}
+
+Tensor unary(UnaryOp op, const Tensor& x) {
+  const Tensor in = x.contiguous();
+  Tensor y = Tensor::empty(x.shape(), x.dtype());
+  y.device().unary(op, y.dtype(), y.data_ptr(), in.data_ptr(), y.numel());
+  return y;
+}
+
+// A matrix as a product wants it: rows `leading` apart, dense along the other axis, or the
+// transposed of such.
+struct Operand {
+  Tensor held;
+  bool transposed = false;
+  std::int64_t leading = 0;
+};
+
+Operand operand_of(const Tensor& matrix) {
+  const auto fits = [](std::int64_t dense, std::int64_t leading, std::int64_t row_length) {
+    return dense == 1 && leading >= std::max<std::int64_t>(row_length, 1);
+  };
+  const std::int64_t rows = matrix.size(0), columns = matrix.size(1);
+  const auto& strides = matrix.strides();
+  if (fits(strides[1], strides[0], columns)) return {matrix, false, strides[0]};
+  if (fits(strides[0], strides[1], rows)) return {matrix, true, strides[1]};
+  return {matrix.clone(), false, std::max<std::int64_t>(columns, 1)};
+}
+
+// c = a b + beta c, where c is contiguous.
+void matmul_into(const Tensor& c, const Tensor& a, const Tensor& b, double beta) {
+  const Operand left = operand_of(a), right = operand_of(b);
+  c.device().matmul(c.dtype(), {.m = a.size(0),
+                                .n = b.size(1),
+                                .k = a.size(1),
+                                .a = left.held.data_ptr(),
+                                .b = right.held.data_ptr(),
+                                .c = c.data_ptr(),
+                                .lda = left.leading,
+                                .ldb = right.leading,
+                                .ldc = std::max<std::int64_t>(b.size(1), 1),
+                                .transpose_a = left.transposed,
+                                .transpose_b = right.transposed,
+                                .beta = beta});
+}
+
+// x as (outer, n, inner) around `axis`.
+Tensor sum_axis(const Tensor& x, int axis, const Shape& result) {
+  const Tensor in = x.contiguous();
+  std::int64_t outer = 1, inner = 1;
+  for (int i = 0; i < axis; ++i) outer *= x.shape()[i];
+  for (int i = axis + 1; i < x.rank(); ++i) inner *= x.shape()[i];
+  Tensor y = Tensor::empty(result, x.dtype());
+  y.device().sum(y.dtype(), y.data_ptr(), in.data_ptr(), outer, x.shape()[axis], inner);
+  return y;
+}
+
+std::int64_t last_axis(const Tensor& x, const char* op) {
+  check(x.rank() >= 1, ErrorKind::invalid_argument, op, "a scalar has no last axis");
+  return x.size(-1);
+}
+
+std::int64_t rows_of(const Tensor& x) { return x.size(-1) == 0 ? 0 : x.numel() / x.size(-1); }
+
+const std::int64_t* checked_index(const Tensor& x, const Tensor& index, const char* op) {
+  check(x.rank() == 2 && index.dtype() == DType::i64 && index.shape() == Shape{x.size(0)},
+        ErrorKind::invalid_argument, op, "needs x(n,c) and i64 index(n), given ", x.shape(),
+        " and ", to_string(index.dtype()), " ", index.shape());
+  check(index.is_contiguous(), ErrorKind::invalid_argument, op, "index is not contiguous");
+  const auto values = index.span<std::int64_t>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    check(values[i] >= 0 && values[i] < x.size(1), ErrorKind::invalid_argument, op, "index ",
+          values[i], " of row ", i, " is outside [0, ", x.size(1), ")");
+  }
+  return values.data();
+}
+
+}  // namespace
+
+Tensor add(const Tensor& a, const Tensor& b) { return binary(BinaryOp::add, a, b, "add"); }
+Tensor sub(const Tensor& a, const Tensor& b) { return binary(BinaryOp::subtract, a, b, "sub"); }
+Tensor mul(const Tensor& a, const Tensor& b) { return binary(BinaryOp::multiply, a, b, "mul"); }
+Tensor relu_backward(const Tensor& dy, const Tensor& y) {
+  return binary(BinaryOp::relu_backward, dy, y, "relu_backward");
+}
+
+Tensor neg(const Tensor& x) { return unary(UnaryOp::negate, x); }
+Tensor exp(const Tensor& x) { return unary(UnaryOp::exp, x); }
+Tensor relu(const Tensor& x) { return unary(UnaryOp::relu, x); }
+
+Tensor scale(const Tensor& x, double alpha) {
+  const Tensor in = x.contiguous();
+  Tensor y = Tensor::empty(x.shape(), x.dtype());
+  y.device().scale(y.dtype(), y.data_ptr(), alpha, in.data_ptr(), y.numel());
+  return y;
+}
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  check_alike(a, b, "matmul");
+  check(a.rank() == 2 && b.rank() == 2 && a.size(1) == b.size(0), ErrorKind::invalid_argument,
+        "matmul", "needs a(m,k) and b(k,n), given ", a.shape(), " and ", b.shape());
+  Tensor c = Tensor::empty({a.size(0), b.size(1)}, a.dtype());
+  matmul_into(c, a, b, 0);
+  return c;
+}
+
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) {
+  check_alike(x, w, "linear");
+  check(x.rank() == 2 && w.rank() == 2 && x.size(1) == w.size(1), ErrorKind::invalid_argument,
+        "linear", "needs x(n,in) and w(out,in), given ", x.shape(), " and ", w.shape());
+  Tensor y = Tensor::empty({x.size(0), w.size(0)}, x.dtype());
+  if (!b.defined()) {
+    matmul_into(y, x, w.transpose(), 0);
+    return y;
+  }
+  check_alike(x, b, "linear");
+  check(b.shape() == Shape{w.size(0)}, ErrorKind::invalid_argument, "linear", "bias of shape ",
+        b.shape(), " does not fit w of shape ", w.shape());
+  y.copy_(b);
+  matmul_into(y, x, w.transpose(), 1);
+  return y;
+}
+
+Tensor sum(const Tensor& x) { return sum_axis(x.reshape({x.numel()}), 0, {}); }
+
+Tensor sum(const Tensor& x, int axis, bool keepdim) {
+  axis = normalize_axis(axis, x.rank(), "sum");
+  Shape result = x.shape();
+  if (keepdim) {
+    result[axis] = 1;
+  } else {
+    result.erase(axis);
+  }
+  return sum_axis(x, axis, result);
+}
+
+Tensor sum_to(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  Tensor y = x;
+  while (y.rank() > shape.rank()) y = sum(y, 0);
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] == 1 && y.shape()[axis] != 1) y = sum(y, axis, true);
+  check(y.shape() == shape, ErrorKind::invalid_argument, "sum_to", x.shape(), " does not sum to ",
+        shape);
+  return y;
+}
+
+Tensor mean(const Tensor& x) {
+  const double n = static_cast<double>(x.numel());
+  return scale(sum(x), n > 0 ? 1 / n : std::numeric_limits<double>::quiet_NaN());
+}
+
+Tensor log_softmax(const Tensor& x) {
+  const std::int64_t n = last_axis(x, "log_softmax");
+  const Tensor in = x.contiguous();
+  Tensor y = Tensor::empty(x.shape(), x.dtype());
+  y.device().log_softmax(y.dtype(), y.data_ptr(), in.data_ptr(), rows_of(x), n);
+  return y;
+}
+
+Tensor log_softmax_backward(const Tensor& dy, const Tensor& y) {
+  check_alike(dy, y, "log_softmax_backward");
+  check(dy.shape() == y.shape(), ErrorKind::invalid_argument, "log_softmax_backward", "shapes ",
+        dy.shape(), " and ", y.shape(), " differ");
+  const std::int64_t n = last_axis(y, "log_softmax_backward");
+  const Tensor gradient = dy.contiguous(), logp = y.contiguous();
+  Tensor dx = Tensor::empty(y.shape(), y.dtype());
+  dx.device().log_softmax_backward(dx.dtype(), dx.data_ptr(), gradient.data_ptr(), logp.data_ptr(),
+                                   rows_of(y), n);
+  return dx;
+}
+
+Tensor argmax(const Tensor& x) {
+  const std::int64_t n = last_axis(x, "argmax");
+  check(n > 0, ErrorKind::invalid_argument, "argmax", "shape ", x.shape(),
+        " has nothing along its last axis");
+  Shape shape = x.shape();
+  shape.erase(x.rank() - 1);
+  const Tensor in = x.contiguous();
+  const Tensor y = Tensor::empty(shape, DType::i64);
+  visit_floating(x.dtype(), [&]<class T>() {
+    const T* row = in.data<T>();
+    for (std::int64_t& best : y.span<std::int64_t>()) {
+      best = std::max_element(row, row + n) - row;
+      row += n;
+    }
+  });
+  return y;
+}
+
+Tensor take(const Tensor& x, const Tensor& index) {
+  const std::int64_t* at = checked_index(x, index, "take");
+  const Tensor in = x.contiguous();
+  Tensor y = Tensor::empty({x.size(0)}, x.dtype());
+  y.device().take(y.dtype(), y.data_ptr(), in.data_ptr(), at, x.size(0), x.size(1));
+  return y;
+}
+
+void add_at(const Tensor& y, const Tensor& index, double alpha) {
+  check(y.is_contiguous(), ErrorKind::invalid_argument, "add_at", "y is not contiguous");
+  const std::int64_t* at = checked_index(y, index, "add_at");
+  y.device().add_at(y.dtype(), y.data_ptr(), alpha, at, y.size(0), y.size(1));
+}
+
+void axpy(const Tensor& y, double alpha, const Tensor& x) {
+  check_alike(y, x, "axpy");
+  check(y.is_contiguous(), ErrorKind::invalid_argument, "axpy", "y is not contiguous");
+  const Tensor in = x.expand(y.shape()).contiguous();
+  y.device().axpy(y.dtype(), y.data_ptr(), alpha, in.data_ptr(), y.numel());
+}
+
+}  // namespace shoal::ops

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "shoal/runtime/tensor/tensor.h"
+
+// Arithmetic on tensors: shapes, broadcasting and checks; the numbers are made by the tensors'
+// Device. f32 and f64, both operands alike. Results are new, contiguous tensors. Nothing here
+// knows of gradients. Errors are Error(invalid_argument) with the op and what it was given.
+namespace shoal::ops {
+
+// Element by element, with NumPy's broadcasting.
+[[nodiscard]] Tensor add(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor sub(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor mul(const Tensor& a, const Tensor& b);
+
+[[nodiscard]] Tensor neg(const Tensor& x);
+[[nodiscard]] Tensor exp(const Tensor& x);
+[[nodiscard]] Tensor relu(const Tensor& x);
+// dy where y > 0, else 0; y is relu's result.
+[[nodiscard]] Tensor relu_backward(const Tensor& dy, const Tensor& y);
+[[nodiscard]] Tensor scale(const Tensor& x, double alpha);
+
+// c(m,n) = a(m,k) b(k,n). Transposed views are used as they are, without a copy.
+[[nodiscard]] Tensor matmul(const Tensor& a, const Tensor& b);
+// y(n,out) = x(n,in) w(out,in)^T + b(out); b may be undefined.
+[[nodiscard]] Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b);
+
+// Of all elements, as a scalar tensor; along one axis, which disappears or stays with size 1.
+[[nodiscard]] Tensor sum(const Tensor& x);
+[[nodiscard]] Tensor sum(const Tensor& x, int axis, bool keepdim = false);
+// Sums what broadcasting to x's shape had repeated: the inverse of expand, for gradients.
+[[nodiscard]] Tensor sum_to(const Tensor& x, const Shape& shape);
+// The mean of no elements is NaN.
+[[nodiscard]] Tensor mean(const Tensor& x);
+
+// Along the last axis, shifted by its maximum so that nothing overflows.
+[[nodiscard]] Tensor log_softmax(const Tensor& x);
+[[nodiscard]] Tensor log_softmax_backward(const Tensor& dy, const Tensor& y);
+
+// The index of the largest element along the last axis, the first one if several; i64.
+[[nodiscard]] Tensor argmax(const Tensor& x);
+
+// y(n) = x(n,c)[i, index(i)]. `index` is i64; one outside [0, c) is refused.
+[[nodiscard]] Tensor take(const Tensor& x, const Tensor& index);
+// y(n,c)[i, index(i)] += alpha, in place.
+void add_at(const Tensor& y, const Tensor& index, double alpha);
+
+// y += alpha x, in place, with x broadcast to y.
+void axpy(const Tensor& y, double alpha, const Tensor& x);
+
+}  // namespace shoal::ops

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace shoal {
+
+// Seeded random numbers that are the same on every platform: the engine is the standard's
+// mt19937_64, the draws are defined here, since those of <random> differ between libraries.
+// Not for sharing between threads.
+class Generator {
+ public:
+  explicit Generator(std::uint64_t seed) : engine_(seed) {}
+
+  // In [low, high), from 53 random bits.
+  [[nodiscard]] double uniform(double low, double high);
+
+  // In [0, bound), each equally likely; bound is at least 1.
+  [[nodiscard]] std::uint64_t below(std::uint64_t bound);
+
+  // 0 … n-1 in random order (Fisher and Yates).
+  [[nodiscard]] std::vector<std::int64_t> permutation(std::int64_t n);
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+}  // namespace shoal

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "shoal/runtime/device/device.h"
+#include "shoal/runtime/shm/segment.h"
+#include "shoal/runtime/shm/sharing_strategy.h"
+
+namespace shoal {
+
+// The identity of bytes. Tensors hold it by shared_ptr, so all views of one storage see the same
+// bytes, also after those moved into shared memory.
+//
+// Reading and writing the bytes is the caller's affair; share_memory may not run while another
+// thread uses this storage, since it changes data().
+class Storage {
+ public:
+  // Private memory of `device`, contents undefined; `nbytes` may be 0. Throws Error(no_space).
+  [[nodiscard]] static std::shared_ptr<Storage> allocate(std::size_t nbytes,
+                                                         Device& device = cpu());
+
+  // Shared memory from the start, zeroed. Throws as Segment::create does.
+  [[nodiscard]] static std::shared_ptr<Storage> allocate_shared(std::size_t nbytes,
+                                                                SharingStrategy strategy);
+
+  // A segment that came from another process.
+  [[nodiscard]] static std::shared_ptr<Storage> adopt(Segment segment);
+
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+  ~Storage();
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t nbytes() const { return nbytes_; }
+  [[nodiscard]] Device& device() const { return *device_; }
+
+  // Moves the bytes into shared memory, once; later calls, whatever their strategy, do nothing.
+  // A storage of no bytes becomes shared without any memory. On failure nothing has changed.
+  void share_memory(SharingStrategy strategy);
+  [[nodiscard]] bool is_shared() const { return shared_; }
+
+  // Where the bytes live; null for private and for empty storages.
+  [[nodiscard]] Segment* segment() const { return segment_.get(); }
+
+ private:
+  explicit Storage(Device& device) : device_(&device) {}
+
+  Device* device_;
+  std::byte* data_ = nullptr;
+  std::size_t nbytes_ = 0;
+  bool shared_ = false;
+  std::unique_ptr<Segment> segment_;
+};
+
+}  // namespace shoal

@@ -1,0 +1,196 @@
+#include "shoal/runtime/tensor/tensor.h"
+
+#include <algorithm>
+
+#include "shoal/runtime/base/error.h"
+#include "shoal/runtime/tensor/random.h"
+
+namespace shoal {
+namespace {
+
+std::size_t bytes_for(const Shape& shape, DType dtype) {
+  return static_cast<std::size_t>(numel(shape)) * item_size(dtype);
+}
+
+}  // namespace
+
+Tensor Tensor::empty(const Shape& shape, DType dtype) {
+  return over(Storage::allocate(bytes_for(shape, dtype)), dtype, shape, contiguous_strides(shape));
+}
+
+Tensor Tensor::zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
+
+Tensor Tensor::ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
+
+Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
+  Tensor tensor = empty(shape, dtype);
+  tensor.fill_(value);
+  return tensor;
+}
+
+Tensor Tensor::arange(std::int64_t start, std::int64_t end, DType dtype) {
+  const Tensor counted = empty({std::max<std::int64_t>(end - start, 0)}, DType::i64);
+  std::int64_t value = start;
+  for (std::int64_t& element : counted.span<std::int64_t>()) element = value++;
+  return counted.to(dtype);
+}
+
+Tensor Tensor::uniform(const Shape& shape, double low, double high, Generator& generator,
+                       DType dtype) {
+  const Tensor drawn = empty(shape, DType::f64);
+  for (double& element : drawn.span<double>()) element = generator.uniform(low, high);
+  return drawn.to(dtype);
+}
+
+Tensor Tensor::zeros_shared(const Shape& shape, DType dtype, SharingStrategy strategy) {
+  return over(Storage::allocate_shared(bytes_for(shape, dtype), strategy), dtype, shape,
+              contiguous_strides(shape));
+}
+
+Tensor Tensor::from_bytes(const void* data, std::size_t count, const Shape& shape, DType dtype) {
+  check(static_cast<std::int64_t>(count) == shoal::numel(shape), ErrorKind::invalid_argument,
+        "Tensor::from", count, " values do not fill shape ", shape);
+  Tensor tensor = empty(shape, dtype);
+  tensor.device().copy(tensor.data_ptr(), data, tensor.nbytes());
+  return tensor;
+}
+
+Tensor Tensor::over(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape,
+                    const Strides& strides, std::int64_t offset) {
+  constexpr const char* kCall = "Tensor::over";
+  check(storage != nullptr && shape.rank() == strides.rank() && offset >= 0,
+        ErrorKind::invalid_argument, kCall, "shape ", shape, ", strides ", strides, ", offset ",
+        offset, " do not describe a tensor");
+  Tensor tensor;
+  tensor.numel_ = shoal::numel(shape);
+  // The index of the last element, counted with care since strides may come from outside.
+  std::int64_t last = offset;
+  bool overflow = false;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    check(strides[axis] >= 0, ErrorKind::invalid_argument, kCall, "negative stride in ", strides);
+    std::int64_t reach = 0;
+    if (tensor.numel_ > 0) {
+      overflow |= __builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach);
+      overflow |= __builtin_add_overflow(last, reach, &last);
+    }
+  }
+  const auto held = static_cast<std::int64_t>(storage->nbytes() / item_size(dtype));
+  check(!overflow && (tensor.numel_ == 0 ? offset <= held : last < held),
+        ErrorKind::invalid_argument, kCall, "shape ", shape, " with strides ", strides,
+        " and offset ", offset, " reaches outside a storage of ", storage->nbytes(), " bytes");
+  tensor.storage_ = std::move(storage);
+  tensor.shape_ = shape;
+  tensor.strides_ = strides;
+  tensor.offset_ = offset;
+  tensor.dtype_ = dtype;
+  return tensor;
+}
+
+std::int64_t Tensor::size(int axis) const {
+  return shape_[normalize_axis(axis, rank(), "Tensor::size")];
+}
+
+bool Tensor::is_contiguous() const {
+  if (numel_ <= 1) return true;
+  std::int64_t expected = 1;
+  for (int axis = rank() - 1; axis >= 0; --axis) {
+    if (shape_[axis] == 1) continue;
+    if (strides_[axis] != expected) return false;
+    expected *= shape_[axis];
+  }
+  return true;
+}
+
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::clone() const {
+  Tensor copy = empty(shape_, dtype_);
+  copy.copy_(*this);
+  return copy;
+}
+
+Tensor Tensor::to(DType dtype) const {
+  if (dtype == dtype_) return *this;
+  Tensor converted = empty(shape_, dtype);
+  converted.copy_(*this);
+  return converted;
+}
+
+const Tensor& Tensor::copy_(const Tensor& source) const {
+  const Tensor from = source.shape_ == shape_ ? source : source.expand(shape_);
+  if (from.dtype_ != dtype_) {
+    const Tensor dense = from.contiguous();
+    if (is_contiguous()) {
+      device().cast(dtype_, data_ptr(), dense.dtype_, dense.data_ptr(), numel_);
+      return *this;
+    }
+    return copy_(dense.to(dtype_));
+  }
+  if (numel_ == 0) return *this;
+  if (is_contiguous() && from.is_contiguous()) {
+    device().copy(data_ptr(), from.data_ptr(), nbytes());
+    return *this;
+  }
+  std::array<CopyAxis, kMaxRank> axes;
+  for (int axis = 0; axis < rank(); ++axis)
+    axes[static_cast<std::size_t>(axis)] = {shape_[axis], strides_[axis], from.strides_[axis]};
+  device().copy_strided(dtype_, data_ptr(), from.data_ptr(),
+                        std::span(axes.data(), static_cast<std::size_t>(rank())));
+  return *this;
+}
+
+const Tensor& Tensor::fill_(double value) const {
+  if (is_contiguous()) {
+    device().fill(dtype_, data_ptr(), value, numel_);
+    return *this;
+  }
+  return copy_(full({}, value, dtype_));
+}
+
+const Tensor& Tensor::share_memory(SharingStrategy strategy) const {
+  storage_->share_memory(strategy);
+  return *this;
+}
+
+std::int64_t Tensor::offset_of(std::span<const std::int64_t> indices) const {
+  check(indices.size() == static_cast<std::size_t>(rank()), ErrorKind::invalid_argument,
+        "Tensor::at", indices.size(), " indices for shape ", shape_);
+  std::int64_t at = 0;
+  for (int axis = 0; axis < rank(); ++axis) {
+    const std::int64_t index = indices[static_cast<std::size_t>(axis)];
+    check(index >= 0 && index < shape_[axis], ErrorKind::invalid_argument, "Tensor::at", "index ",
+          index, " is outside axis ", axis, " of shape ", shape_);
+    at += index * strides_[axis];
+  }
+  return at;
+}
+
+void Tensor::check_dtype(DType wanted, const char* call) const {
+  check(defined(), ErrorKind::invalid_argument, call, "the tensor is undefined");
+  check(dtype_ == wanted, ErrorKind::invalid_argument, call, "elements are ", to_string(dtype_),
+        ", asked for as ", to_string(wanted));
+}
+
+void Tensor::check_contiguous(const char* call) const {
+  check(is_contiguous(), ErrorKind::invalid_argument, call, "the tensor of shape ", shape_,
+        " and strides ", strides_, " is not contiguous; call contiguous() first");
+}
+
+void Tensor::check_single(const char* call) const {
+  check(numel_ == 1, ErrorKind::invalid_argument, call, "a tensor of shape ", shape_,
+        " does not have exactly one element");
+}
+
+bool equal(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  const Tensor x = a.contiguous(), y = b.contiguous();
+  if (!is_floating_point(a.dtype())) {
+    const auto* p = static_cast<const std::byte*>(x.data_ptr());
+    return std::equal(p, p + x.nbytes(), static_cast<const std::byte*>(y.data_ptr()));
+  }
+  // As f64 every dtype's values are exact, 0 equals -0 and NaN equals nothing.
+  const Tensor p = x.to(DType::f64), q = y.to(DType::f64);
+  return std::ranges::equal(p.span<double>(), q.span<double>());
+}
+
+}  // namespace shoal
