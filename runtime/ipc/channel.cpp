@@ -120,7 +120,7 @@ std::optional<Message> Channel::receive(Deadline deadline) {
 
 bool Channel::peer_closed() const { return state_->closed.load(std::memory_order_relaxed); }
 
-int Channel::fd() const { return state_->socket.get(); }
+int Channel::fd() const { return state_ == nullptr ? -1 : state_->socket.get(); }
 
 Fd Channel::release_fd() && { return std::move(state_->socket); }
 

@@ -41,7 +41,8 @@ class Channel {
   // Whether receive has found the other end closed.
   [[nodiscard]] bool peer_closed() const;
 
-  // For poll(2): readable when a message waits or the other end is closed. Owned here.
+  // For poll(2): readable when a message waits or the other end is closed. Owned here; -1 once
+  // the end was moved away.
   [[nodiscard]] int fd() const;
 
   // Gives up the end, to be sent to another process in Message::fds.

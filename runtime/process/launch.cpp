@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/base/unix_socket.h"
+#include "shoal/runtime/process/pidfd.h"
 #include "shoal/runtime/process/process_context_state.h"
 #include "shoal/runtime/process/worker_process.h"
 #include "shoal/runtime/shm/process_token.h"
@@ -22,12 +22,6 @@ namespace shoal {
 namespace {
 
 constexpr std::array kAllMethods{StartMethod::spawn, StartMethod::fork};
-
-Fd open_pidfd(pid_t pid) {
-  Fd fd{::pidfd_open(pid, 0)};
-  if (!fd) throw_errno("pidfd_open", concat("pid ", pid), "Linux 5.4 or later is needed");
-  return fd;
-}
 
 std::pair<Fd, Fd> make_pipe() {
   int ends[2];
@@ -88,32 +82,35 @@ class Launcher {
     WorkerEnds ends{
         .channel = std::move(theirs), .report = std::move(writing), .launcher = self_.duplicate()};
     std::fflush(nullptr);  // or a forked worker would print what is buffered here a second time
-    const pid_t pid = start(rank, ends);
-    Fd pidfd;
+    // In the list before it is started, so that a forked worker finds and closes this end too.
+    auto& workers = state().workers;
+    workers.push_back({.pid = -1,
+                       .pidfd = {},
+                       .report = std::move(reading),
+                       .channel = Channel(std::move(ours)),
+                       .exit_code = {},
+                       .signal = {}});
     try {
-      pidfd = open_pidfd(pid);
-    } catch (const Error&) {
-      ::kill(pid, SIGKILL);
-      ::waitpid(pid, nullptr, 0);
+      const pid_t pid = start(rank, ends);
+      workers.back().pidfd = watch(pid);
+      workers.back().pid = pid;
+    } catch (...) {
+      workers.pop_back();
       throw;
     }
-    state().add({.pid = pid,
-                 .pidfd = std::move(pidfd),
-                 .report = std::move(reading),
-                 .channel = Channel(std::move(ours)),
-                 .exit_code = {},
-                 .signal = {}});
   }
 
   [[nodiscard]] pid_t fork_worker(const std::function<int(Worker&)>& entry, int rank,
                                   WorkerEnds& ends) const {
-    LauncherEnds& siblings = launcher_ends();
-    std::unique_lock hold(siblings.mutex);
+    LiveContexts& contexts = live_contexts();
+    std::unique_lock hold(contexts.mutex);
     const pid_t pid = ::fork();
     if (pid < 0) throw_errno("fork", concat("rank ", rank));
     if (pid > 0) return pid;
-    for (const int fd : siblings.fds) ::close(fd);
-    siblings.fds.clear();
+    for (const auto* state : contexts.states)
+      for (const WorkerRecord& worker : state->workers)
+        if (worker.channel.fd() >= 0) ::close(worker.channel.fd());
+    contexts.states.clear();
     hold.unlock();
     const int code = run_worker(entry, rank, options_.nprocs, std::move(ends));
     std::fflush(nullptr);
@@ -138,6 +135,17 @@ class Launcher {
   [[nodiscard]] ProcessContext take() { return std::move(context_); }
 
  private:
+  // A process that cannot be watched is not kept.
+  static Fd watch(pid_t pid) {
+    try {
+      return open_pidfd(pid);
+    } catch (const Error&) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+      throw;
+    }
+  }
+
   [[nodiscard]] ProcessContext::State& state() const { return *context_.state_; }
 
   const LaunchOptions& options_;

@@ -43,22 +43,19 @@ void collect_status(WorkerRecord& worker) {
 
 }  // namespace
 
-LauncherEnds& launcher_ends() {
-  static auto* instance = new LauncherEnds;  // contexts may be statics
+LiveContexts& live_contexts() {
+  static auto* instance = new LiveContexts;  // contexts may be statics
   return *instance;
 }
 
-void ProcessContext::State::add(WorkerRecord worker) {
-  LauncherEnds& ends = launcher_ends();
-  const std::scoped_lock hold(ends.mutex);
-  ends.fds.insert(worker.channel.fd());
-  workers.push_back(std::move(worker));
+ProcessContext::State::State() {
+  const std::scoped_lock hold(live_contexts().mutex);
+  live_contexts().states.insert(this);
 }
 
 ProcessContext::State::~State() {
-  LauncherEnds& ends = launcher_ends();
-  const std::scoped_lock hold(ends.mutex);
-  for (const WorkerRecord& worker : workers) ends.fds.erase(worker.channel.fd());
+  const std::scoped_lock hold(live_contexts().mutex);
+  live_contexts().states.erase(this);
 }
 
 bool ProcessContext::State::all_ended() const {

@@ -35,6 +35,7 @@ class ProcessContext {
 
  private:
   friend class Launcher;
+  friend struct LiveContexts;
   struct State;
   explicit ProcessContext(std::unique_ptr<State> state);
 

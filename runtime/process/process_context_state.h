@@ -14,14 +14,6 @@
 // What the launcher keeps of its workers. Private to this folder.
 namespace shoal {
 
-// The launcher's ends of all its channels, of every context: a forked worker closes them, since
-// with one of them open there, a sibling would not see that the launcher's end has closed.
-struct LauncherEnds {
-  std::mutex mutex;
-  std::set<int> fds;
-};
-[[nodiscard]] LauncherEnds& launcher_ends();
-
 struct WorkerRecord {
   pid_t pid = -1;
   Fd pidfd;  // readable once the process has ended
@@ -38,12 +30,11 @@ struct ProcessContext::State {
   int failed_rank = -1;  // the first to fail
   std::string failure;   // what its report pipe held
 
-  State() = default;
+  State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State();
 
-  void add(WorkerRecord worker);
   // Waits until one more has ended; false at the deadline or when all have.
   bool collect(Deadline deadline);
   void signal_all(int signal) const;
@@ -51,5 +42,13 @@ struct ProcessContext::State {
   [[nodiscard]] bool all_ended() const;
   [[noreturn]] void throw_failure() const;
 };
+
+// All contexts of this process. A forked worker closes their channels: with a launcher's end open
+// there, a sibling would not see that the launcher has closed it.
+struct LiveContexts {
+  std::mutex mutex;
+  std::set<const ProcessContext::State*> states;
+};
+[[nodiscard]] LiveContexts& live_contexts();
 
 }  // namespace shoal

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include "shoal/runtime/base/fd.h"
+
+namespace shoal {
+
+// A descriptor of the process, for poll(2): readable once it has ended, and it never comes to mean
+// another process as a number may. Throws Error.
+[[nodiscard]] Fd open_pidfd(pid_t pid);
+
+}  // namespace shoal
