@@ -1,0 +1,28 @@
+#include "shoal/optim/evaluate.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "shoal/runtime/tensor/ops.h"
+
+namespace shoal::optim {
+
+double accuracy(autograd::Module& model, const Dataset& data, std::int64_t batch_size) {
+  data.validate();
+  const autograd::NoGradScope no_grad;
+  const auto parameters = model.parameters();
+  const DType dtype = parameters.empty() ? DType::f32 : parameters.front().dtype();
+  std::int64_t right = 0;
+  for (std::int64_t start = 0; start < data.size(); start += batch_size) {
+    std::vector<std::int64_t> indices(
+        static_cast<std::size_t>(std::min(batch_size, data.size() - start)));
+    std::iota(indices.begin(), indices.end(), start);
+    const Batch batch = gather(data, indices, dtype);
+    const Tensor guesses = ops::argmax(model.forward(autograd::Variable(batch.inputs)).value());
+    const auto guess = guesses.span<std::int64_t>(), target = batch.targets.span<std::int64_t>();
+    for (std::size_t i = 0; i < guess.size(); ++i) right += guess[i] == target[i];
+  }
+  return static_cast<double>(right) / static_cast<double>(data.size());
+}
+
+}  // namespace shoal::optim

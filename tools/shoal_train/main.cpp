@@ -1,0 +1,104 @@
+#include <unistd.h>
+
+#include <cmath>
+#include <exception>
+#include <iostream>
+
+#include "shoal/autograd/modules.h"
+#include "shoal/optim/evaluate.h"
+#include "shoal/optim/train_hogwild.h"
+#include "shoal/optim/train_single.h"
+#include "shoal/runtime/base/error.h"
+#include "shoal/runtime/base/version.h"
+#include "shoal/runtime/io/safetensors.h"
+#include "tools/shoal_train/mnist.h"
+#include "tools/shoal_train/options.h"
+#include "tools/shoal_train/progress.h"
+#include "tools/shoal_train/report.h"
+
+namespace shoal::tools {
+namespace {
+
+std::shared_ptr<autograd::Module> make_mlp(std::int64_t pixels, std::int64_t hidden,
+                                           std::uint64_t seed) {
+  using namespace autograd;
+  Generator generator(seed);
+  return std::make_shared<Sequential>(std::vector<std::shared_ptr<Module>>{
+      std::make_shared<Linear>(pixels, hidden, generator), std::make_shared<ReLU>(),
+      std::make_shared<Linear>(hidden, kClasses, generator)});
+}
+
+void load(autograd::Module& model, const std::string& path) {
+  const TensorFile file = load_safetensors(path);
+  try {
+    model.load_state_dict(file.tensors);
+  } catch (const Error& error) {
+    throw Error({.kind = error.kind(),
+                 .call = "--load",
+                 .subject = path,
+                 .reason = error.what(),
+                 .remedy = "--hidden must be what the file was trained with"});
+  }
+}
+
+void save(const autograd::Module& model, const std::string& path) {
+  save_safetensors(path, {.tensors = model.state_dict(),
+                          .metadata = {{"model", model.spec()}, {"shoal", std::string(kVersion)}}});
+}
+
+// Whether the result can be saved is better known before training than after: a file of the same
+// size is written beside it and removed again.
+void rehearse_save(const autograd::Module& model, const std::string& path) {
+  const std::string rehearsal = concat(path, ".", ::getpid(), ".rehearsal");
+  try {
+    save(model, rehearsal);
+  } catch (const Error& error) {
+    throw Error({.kind = error.kind(), .call = "--save", .subject = path, .reason = error.what()});
+  }
+  ::unlink(rehearsal.c_str());
+}
+
+int run(const TrainCommand& command) {
+  Progress progress(command.quiet);
+  Mnist mnist = load_mnist(command.data);
+  if (command.limit > 0) mnist.train = mnist.train.first(command.limit);
+  const auto model = make_mlp(mnist.pixels, command.hidden, command.training.seed);
+  if (!command.load.empty()) load(*model, command.load);
+  if (!command.save.empty()) rehearse_save(*model, command.save);
+  progress.say(concat(model->spec(), ", ", model->parameter_count(), " parameters, ",
+                      mnist.train.size(), " samples"));
+
+  const optim::TrainObserver observer = [&](const optim::TrainProgress& now) {
+    progress.show(now, command.training.epochs);
+  };
+  const optim::TrainReport report =
+      command.mode == Mode::single
+          ? optim::train_single(*model, mnist.train, command.training, observer)
+          : optim::train_hogwild(*model, mnist.train, command.training, observer);
+  if (!std::isfinite(report.epoch_losses.back())) {
+    throw Error({.kind = ErrorKind::invalid_argument,
+                 .call = "shoal-train",
+                 .reason = "training diverged: the loss is no longer a number",
+                 .remedy = "Choose a smaller --lr"});
+  }
+  const double accuracy = optim::accuracy(*model, mnist.test);
+  if (!command.save.empty()) save(*model, command.save);
+  progress.say(to_text(command, report, accuracy));
+  if (command.json) std::cout << to_json(command, report, accuracy) << std::endl;
+  return 0;
+}
+
+}  // namespace
+}  // namespace shoal::tools
+
+int main(int argc, char** argv) {
+  shoal::child_main(argc, argv);
+  try {
+    int exit_code = 0;
+    const auto command = shoal::tools::parse_command(argc, argv, exit_code);
+    return command ? shoal::tools::run(*command) : exit_code;
+  } catch (const std::exception& error) {
+    std::cerr << "shoal-train: " << error.what() << std::endl;
+    return 1;
+  }
+}
