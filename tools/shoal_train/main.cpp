@@ -11,10 +11,10 @@
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/base/version.h"
 #include "shoal/runtime/io/safetensors.h"
-#include "tools/shoal_train/mnist.h"
-#include "tools/shoal_train/options.h"
-#include "tools/shoal_train/progress.h"
-#include "tools/shoal_train/report.h"
+#include "shoal/tools/shoal_train/mnist.h"
+#include "shoal/tools/shoal_train/options.h"
+#include "shoal/tools/shoal_train/progress.h"
+#include "shoal/tools/shoal_train/report.h"
 
 namespace shoal::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/shoal_train/mnist.h"
+#include "shoal/tools/shoal_train/mnist.h"
 
 #include <algorithm>
 #include <filesystem>

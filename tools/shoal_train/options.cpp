@@ -1,4 +1,4 @@
-#include "tools/shoal_train/options.h"
+#include "shoal/tools/shoal_train/options.h"
 
 #include <CLI/CLI.hpp>
 #include <cmath>

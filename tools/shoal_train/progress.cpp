@@ -1,4 +1,4 @@
-#include "tools/shoal_train/progress.h"
+#include "shoal/tools/shoal_train/progress.h"
 
 #include <unistd.h>
 

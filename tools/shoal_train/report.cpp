@@ -1,4 +1,4 @@
-#include "tools/shoal_train/report.h"
+#include "shoal/tools/shoal_train/report.h"
 
 #include <cstdio>
 #include <nlohmann/json.hpp>

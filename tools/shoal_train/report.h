@@ -3,7 +3,7 @@
 #include <string>
 
 #include "shoal/optim/train.h"
-#include "tools/shoal_train/options.h"
+#include "shoal/tools/shoal_train/options.h"
 
 namespace shoal::tools {
 
