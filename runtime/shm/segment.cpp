@@ -132,7 +132,8 @@ Segment Segment::create(std::size_t nbytes, SharingStrategy strategy) {
     }
   }
   reserve(memory, nbytes, strategy);
-  Segment segment(std::make_unique<Mapping>(memory, nbytes), std::move(memory));
+  auto mapping = std::make_unique<Mapping>(memory, nbytes);
+  Segment segment(std::move(mapping), std::move(memory));
   segment.mapping_->id = id;
   segment.mapping_->strategy = strategy;
   SegmentPage& page = segment.mapping_->page();
@@ -160,7 +161,8 @@ Segment Segment::attach(Fd memory, const SegmentId& expected) {
   check(seals >= 0 && (seals & kSeals) == kSeals, ErrorKind::malformed, "Segment::attach",
         "the descriptor received for ", expected.to_string(), " is not sealed against resizing");
   const SegmentHeader header = check_header(memory, expected);
-  Segment segment(std::make_unique<Mapping>(memory, header.nbytes), std::move(memory));
+  auto mapping = std::make_unique<Mapping>(memory, header.nbytes);
+  Segment segment(std::move(mapping), std::move(memory));
   segment.mapping_->id = expected;
   segment.mapping_->strategy = SharingStrategy::file_descriptor;
   return segment;
