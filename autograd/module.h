@@ -39,8 +39,10 @@ class Module {
   // those training modes that rebuild it in other processes.
   [[nodiscard]] virtual std::string spec() const;
 
-  // In order of registration, submodules after own ones.
+  // In order of registration, submodules after own ones. A tied parameter, registered more than
+  // once, stands here under each of its names.
   [[nodiscard]] std::vector<std::pair<std::string, Variable>> named_parameters() const;
+  // Each once.
   [[nodiscard]] std::vector<Variable> parameters() const;
   // Elements of all parameters, without gaps.
   [[nodiscard]] std::int64_t parameter_count() const;
@@ -49,13 +51,14 @@ class Module {
   void zero_grad() const;
 
   // Moves all parameters and their gradients into two flat tensors and leaves each a view there;
-  // values are kept, gradients start as zeros. Later calls return the same tensors. All parameters
-  // must have one dtype, and there must be one: Error(invalid_argument) otherwise.
+  // values are kept, gradients start as zeros. Later calls return the same tensors, unless
+  // parameters were bound elsewhere meanwhile. All parameters must have one dtype, and there must
+  // be one: Error(invalid_argument) otherwise.
   FlatParameters flatten();
 
   // As flatten, into given tensors, each of flat_size() elements: values are taken from
-  // `flat.values`, what the parameters held is forgotten. So a worker joins shared parameters. With
-  // flat.grads undefined, private ones are made.
+  // `flat.values`, gradients from `flat.grads`, what the parameters held is forgotten. So a worker
+  // joins shared parameters. With flat.grads undefined, private ones are made, of zeros.
   void flatten_into(FlatParameters flat);
   [[nodiscard]] std::int64_t flat_size() const;
 
@@ -71,11 +74,17 @@ class Module {
   void load_state_dict(const StateDict& state) const;
 
  protected:
-  // Returns the variable it registered.
-  Variable register_parameter(std::string name, Tensor value);
+  // Returns the variable it registered. Names are not empty, free of dots and different within a
+  // module: Error(invalid_argument) otherwise.
+  Variable register_parameter(std::string name, const Tensor& value);
+  // A parameter that is registered already, here or in another module, to tie the two.
+  Variable register_parameter(std::string name, Variable parameter);
   void register_module(std::string name, std::shared_ptr<Module> module);
 
  private:
+  void check_free(const std::string& name, const char* call) const;
+  [[nodiscard]] bool is_flat() const;
+
   std::vector<std::pair<std::string, Variable>> own_parameters_;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> submodules_;
   FlatParameters flat_;

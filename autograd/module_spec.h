@@ -33,6 +33,8 @@ using ModuleFactory = std::function<std::shared_ptr<Module>(const ModuleSpec& sp
                                                   DType dtype = DType::f32);
 [[nodiscard]] std::shared_ptr<Module> make_module(std::string_view text, Generator& generator,
                                                   DType dtype = DType::f32);
+// Always true, so that an initialiser may call it. Throws Error(invalid_argument) if the name is
+// taken or the factory empty.
 bool register_module_factory(std::string name, ModuleFactory factory);
 
 }  // namespace shoal::autograd

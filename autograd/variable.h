@@ -8,8 +8,6 @@
 
 namespace shoal::autograd {
 
-class Node;
-
 // Gradients by input, in the order of the inputs; undefined where an input needs none.
 using Grads = std::vector<Tensor>;
 
@@ -23,14 +21,18 @@ using Grads = std::vector<Tensor>;
 class Variable {
  public:
   Variable() = default;
+  // Throws Error(invalid_argument) for a gradient of anything but f32 and f64.
   explicit Variable(Tensor value, bool requires_grad = false);
 
   [[nodiscard]] bool defined() const { return state_ != nullptr; }
+  // Alike for copies of one variable, different for any two that live.
+  [[nodiscard]] const void* id() const { return state_.get(); }
   [[nodiscard]] const Tensor& value() const;
   [[nodiscard]] const Shape& shape() const { return value().shape(); }
   [[nodiscard]] DType dtype() const { return value().dtype(); }
 
-  // Whether backward() reaches it: asked for, or computed from one for which it was.
+  // Whether backward() reaches it: asked for, or computed from one for which it was. Not so for an
+  // undefined variable.
   [[nodiscard]] bool requires_grad() const;
   [[nodiscard]] bool is_leaf() const;
 
@@ -40,7 +42,7 @@ class Variable {
   void zero_grad() const;
 
   // Binds a leaf to other bytes of the same shape and dtype: a parameter to its place in a flat
-  // tensor. `grad` may be undefined.
+  // tensor. `grad` is contiguous or undefined.
   void bind(Tensor value, Tensor grad) const;
 
   // The same value, cut from the graph.
@@ -60,7 +62,8 @@ class Variable {
 };
 
 // For functions: makes the variable `value`, computed by `op` from `inputs`. `rule` turns the
-// gradient of the result into those of the inputs; it is called at most once. Without an input that
+// gradient of the result into those of the inputs; it is called at most once. An input may be
+// undefined, an optional operand left out. Without an input that
 // requires a gradient, or inside a NoGradScope, the rule is dropped and the result is a plain leaf.
 [[nodiscard]] Variable record(const char* op, Tensor value, std::vector<Variable> inputs,
                               std::function<Grads(const Tensor&)> rule);

@@ -1,0 +1,210 @@
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "shoal/autograd/functions.h"
+#include "shoal/runtime/tensor/ops.h"
+#include "shoal/runtime/tensor/random.h"
+
+// The gradient of every function against the central difference, over drawn shapes and layouts.
+namespace shoal::autograd {
+namespace {
+
+using Function = std::function<Variable(const std::vector<Variable>&)>;
+
+constexpr double kStep = 1e-5;
+
+std::int64_t draw_size(std::int64_t least = 1) { return *rc::gen::inRange<std::int64_t>(least, 5); }
+
+Generator draw_generator() { return Generator(*rc::gen::arbitrary<std::uint64_t>()); }
+
+Shape draw_shape() {
+  Shape shape;
+  const int rank = *rc::gen::inRange(0, 4);
+  for (int axis = 0; axis < rank; ++axis) shape.push_back(draw_size(0));
+  return shape;
+}
+
+// A shape that broadcasts to this one: some axes are 1, some of the first are left out.
+Shape draw_operand(const Shape& shape) {
+  Shape operand;
+  for (int axis = *rc::gen::inRange(0, shape.rank() + 1); axis < shape.rank(); ++axis)
+    operand.push_back(*rc::gen::arbitrary<bool>() ? 1 : shape[axis]);
+  return operand;
+}
+
+// Numbers away from 0, where relu has a kink, in one of the layouts a tensor may have.
+Tensor draw_values(const Shape& shape, Generator& generator) {
+  const Tensor dense = Tensor::uniform(shape, 0.1, 1, generator, DType::f64);
+  for (double& value : dense.span<double>())
+    if (generator.below(2) == 0) value = -value;
+  const int layout = *rc::gen::inRange(0, 3);
+  if (layout == 0 || shape.rank() == 0) return dense;
+  Tensor view;
+  if (layout == 1) {  // axes in reverse order in memory
+    view = dense.transpose().contiguous().transpose();
+  } else {  // every other element, after an offset
+    Shape wide = shape;
+    wide[shape.rank() - 1] = 2 * wide[shape.rank() - 1] + 1;
+    view = Tensor::zeros(wide, DType::f64).slice(-1, 1, wide[shape.rank() - 1], 2);
+  }
+  view.copy_(dense);
+  return view;
+}
+
+// An index, as the row-major counter sees it, to the element.
+double& element(const Tensor& tensor, std::int64_t index) {
+  std::int64_t offset = 0;
+  for (int axis = tensor.rank() - 1; axis >= 0; --axis) {
+    offset += index % tensor.shape()[axis] * tensor.strides()[axis];
+    index /= tensor.shape()[axis];
+  }
+  return tensor.data<double>()[offset];
+}
+
+double weighted(const Function& function, const std::vector<Variable>& inputs,
+                const Tensor& weights) {
+  const NoGradScope no_grad;
+  return ops::sum(ops::mul(function(inputs).value(), weights)).item<double>();
+}
+
+void check_gradients(const Function& function, const std::vector<Variable>& inputs,
+                     Generator& generator) {
+  const Variable y = function(inputs);
+  const Tensor weights = draw_values(y.shape(), generator);
+  if (y.requires_grad()) y.backward(weights);
+  for (const Variable& input : inputs) {
+    if (!input.requires_grad()) continue;
+    RC_ASSERT(input.grad().is_contiguous());
+    RC_ASSERT(input.grad().shape() == input.shape());
+    for (std::int64_t i = 0; i < input.value().numel(); ++i) {
+      double& x = element(input.value(), i);
+      const double middle = x;
+      x = middle + kStep;
+      const double above = weighted(function, inputs, weights);
+      x = middle - kStep;
+      const double below = weighted(function, inputs, weights);
+      x = middle;
+      const double slope = (above - below) / (2 * kStep);
+      RC_ASSERT(std::abs(input.grad().span<double>()[static_cast<std::size_t>(i)] - slope) <=
+                1e-7 * std::max(1.0, std::abs(slope)));
+    }
+  }
+}
+
+// Variables of these shapes, each needing a gradient or not.
+std::vector<Variable> draw_inputs(std::initializer_list<Shape> shapes, Generator& generator) {
+  std::vector<Variable> inputs;
+  for (const Shape& shape : shapes)
+    inputs.emplace_back(draw_values(shape, generator), *rc::gen::arbitrary<bool>());
+  return inputs;
+}
+
+void check_binary(Variable (*function)(const Variable&, const Variable&)) {
+  Generator generator = draw_generator();
+  const Shape shape = draw_shape();
+  const Shape left = draw_operand(shape), right = draw_operand(shape);
+  check_gradients([=](const auto& in) { return function(in[0], in[1]); },
+                  draw_inputs({left, right}, generator), generator);
+}
+
+void check_unary(const Function& function, const Shape& shape) {
+  Generator generator = draw_generator();
+  check_gradients(function, {Variable(draw_values(shape, generator), true)}, generator);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfAdd, ()) { check_binary(add); }
+RC_GTEST_PROP(GradientIsTheSlope, OfSub, ()) { check_binary(sub); }
+RC_GTEST_PROP(GradientIsTheSlope, OfMul, ()) { check_binary(mul); }
+
+RC_GTEST_PROP(GradientIsTheSlope, OfRelu, ()) {
+  check_unary([](const auto& in) { return relu(in[0]); }, draw_shape());
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfSum, ()) {
+  check_unary([](const auto& in) { return sum(in[0]); }, draw_shape());
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfMean, ()) {
+  const Shape shape = draw_shape();
+  RC_PRE(numel(shape) > 0);
+  check_unary([](const auto& in) { return mean(in[0]); }, shape);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfReshape, ()) {
+  const Shape shape = draw_shape();
+  const Shape other = *rc::gen::arbitrary<bool>() ? Shape{1, numel(shape)} : Shape{numel(shape)};
+  check_unary([other](const auto& in) { return reshape(in[0], other); }, shape);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfLogSoftmax, ()) {
+  Shape shape = draw_shape();
+  shape.push_back(draw_size());
+  check_unary([](const auto& in) { return log_softmax(in[0]); }, shape);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfMatmul, ()) {
+  Generator generator = draw_generator();
+  const std::int64_t m = draw_size(0), k = draw_size(0), n = draw_size(0);
+  check_gradients([](const auto& in) { return matmul(in[0], in[1]); },
+                  draw_inputs({{m, k}, {k, n}}, generator), generator);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfLinear, ()) {
+  Generator generator = draw_generator();
+  const std::int64_t n = draw_size(0), in_size = draw_size(), out = draw_size();
+  const bool biased = *rc::gen::arbitrary<bool>();
+  check_gradients(
+      [biased](const auto& in) { return linear(in[0], in[1], biased ? in[2] : Variable()); },
+      {Variable(draw_values({n, in_size}, generator), true),
+       Variable(draw_values({out, in_size}, generator), *rc::gen::arbitrary<bool>()),
+       Variable(draw_values({out}, generator), biased)},
+      generator);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfCrossEntropy, ()) {
+  Generator generator = draw_generator();
+  const std::int64_t n = draw_size(), c = draw_size();
+  const Tensor targets = Tensor::zeros({n}, DType::i64);
+  for (std::int64_t& target : targets.span<std::int64_t>())
+    target = static_cast<std::int64_t>(generator.below(static_cast<std::uint64_t>(c)));
+  check_unary([targets](const auto& in) { return cross_entropy(in[0], targets); }, {n, c});
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfMseLoss, ()) {
+  Generator generator = draw_generator();
+  const Shape shape = draw_shape();
+  RC_PRE(numel(shape) > 0);
+  check_gradients([](const auto& in) { return mse_loss(in[0], in[1]); },
+                  draw_inputs({shape, shape}, generator), generator);
+}
+
+// Gradients pass through views of views and meet again.
+RC_GTEST_PROP(GradientIsTheSlope, OfAFunctionOfFunctions, ()) {
+  Generator generator = draw_generator();
+  const std::int64_t n = draw_size(), c = draw_size();
+  check_gradients(
+      [n, c](const auto& in) {
+        const Variable hidden = relu(linear(in[0], in[1], in[2]));
+        const Variable flat = reshape(add(hidden, in[2]), {1, n * c});
+        return mul(sum(mul(flat, flat)), log_softmax(hidden));
+      },
+      {Variable(draw_values({n, c}, generator), true),
+       Variable(draw_values({c, c}, generator), true), Variable(draw_values({c}, generator), true)},
+      generator);
+}
+
+TEST(LossOfNothing, IsNotANumber) {
+  const Variable logits(Tensor::zeros({0, 3}), true);
+  const Variable loss = cross_entropy(logits, Tensor::zeros({0}, DType::i64));
+  EXPECT_TRUE(std::isnan(loss.value().item<float>()));
+  loss.backward();
+  EXPECT_EQ(logits.grad().shape(), (Shape{0, 3}));
+  EXPECT_TRUE(std::isnan(mean(logits).value().item<float>()));
+}
+
+}  // namespace
+}  // namespace shoal::autograd

@@ -1,0 +1,149 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "autograd/oracles.h"
+#include "shoal/autograd/functions.h"
+
+namespace shoal::autograd {
+namespace {
+
+using Inputs = std::vector<Variable>;
+using Function = std::function<Variable(const Inputs&, const Json& attrs)>;
+
+struct Case {
+  Function function;
+  int count = 0;  // entries that must be there
+};
+
+// What the entries are called: the op, and what tells those we offer from those for later.
+std::string name_of(const Json& entry) {
+  std::string name = entry.at("op");
+  const Json& attrs = entry.at("attrs");
+  if (attrs.contains("dim") && !attrs.at("dim").is_null())
+    name += " along " + attrs.at("dim").dump();
+  if (name == "matmul" && entry.at("inputs").at(0).at("shape").size() > 2) name += " in batches";
+  return name;
+}
+
+const std::map<std::string, Case> kCases{
+    {"add", {[](const Inputs& in, const Json&) { return add(in[0], in[1]); }, 3}},
+    {"sub", {[](const Inputs& in, const Json&) { return sub(in[0], in[1]); }, 3}},
+    {"mul", {[](const Inputs& in, const Json&) { return mul(in[0], in[1]); }, 3}},
+    {"matmul", {[](const Inputs& in, const Json&) { return matmul(in[0], in[1]); }, 1}},
+    {"linear", {[](const Inputs& in, const Json&) { return linear(in[0], in[1], in[2]); }, 1}},
+    {"relu", {[](const Inputs& in, const Json&) { return relu(in[0]); }, 1}},
+    {"sum", {[](const Inputs& in, const Json&) { return sum(in[0]); }, 1}},
+    {"mean", {[](const Inputs& in, const Json&) { return mean(in[0]); }, 1}},
+    {"log_softmax along -1", {[](const Inputs& in, const Json&) { return log_softmax(in[0]); }, 1}},
+    {"reshape",
+     {[](const Inputs& in, const Json& attrs) {
+        return reshape(in[0], shape_of(attrs.at("shape")));
+      },
+      1}},
+};
+
+const std::set<std::string> kForLater{"div",
+                                      "sigmoid",
+                                      "tanh",
+                                      "exp",
+                                      "neg",
+                                      "square",
+                                      "abs",
+                                      "log",
+                                      "sqrt",
+                                      "matmul in batches",
+                                      "sum along 0",
+                                      "sum along 1",
+                                      "mean along 0",
+                                      "mean along 1",
+                                      "softmax along -1",
+                                      "transpose",
+                                      "slice",
+                                      "concat along 0",
+                                      "conv2d",
+                                      "max_pool2d",
+                                      "embedding"};
+
+void run_entry(const Json& entry, const Function& function, DType dtype, double tolerance) {
+  const std::string name = name_of(entry);
+  Inputs inputs;
+  for (const Json& input : entry.at("inputs")) inputs.emplace_back(tensor_of(input, dtype), true);
+  const Variable y = function(inputs, entry.at("attrs"));
+  expect_close(y.value(), tensor_of(entry.at("y"), DType::f64), tolerance, name);
+  y.backward(tensor_of(entry.at("cotangent"), dtype));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    expect_close(inputs[i].grad(), tensor_of(entry.at("grads").at(i), DType::f64), tolerance,
+                 name + ", gradient " + std::to_string(i));
+    EXPECT_EQ(inputs[i].grad().dtype(), dtype);
+  }
+}
+
+struct Precision {
+  DType dtype;
+  double tolerance;
+};
+
+class OracleFunctions : public testing::TestWithParam<Precision> {};
+
+TEST_P(OracleFunctions, AgreeInValueAndGradient) {
+  std::map<std::string, int> ran;
+  for (const Json& entry : oracles().at("ops")) {
+    const auto found = kCases.find(name_of(entry));
+    if (found == kCases.end()) {
+      EXPECT_EQ(kForLater.count(name_of(entry)), 1U) << name_of(entry) << " is in neither list";
+      continue;
+    }
+    ++ran[found->first];
+    run_entry(entry, found->second.function, GetParam().dtype, GetParam().tolerance);
+  }
+  for (const auto& [name, expected] : kCases) EXPECT_EQ(ran[name], expected.count) << name;
+}
+
+// Plain means only; weights, smoothing, sums and ignored targets are for later.
+TEST_P(OracleFunctions, AgreeInMeanCrossEntropy) {
+  const auto [dtype, tolerance] = GetParam();
+  int ran = 0;
+  for (const Json& entry : oracles().at("losses")) {
+    const Json& attrs = entry.at("attrs");
+    if (entry.at("loss") != "cross_entropy" || attrs.at("reduction") != "mean" ||
+        attrs.contains("weight") || attrs.contains("label_smoothing"))
+      continue;
+    ++ran;
+    // An ignored row is left out of the mean, so without it the others are as they were.
+    Tensor targets = classes_of(entry.at("target"));
+    std::int64_t rows = targets.numel();
+    if (targets.at<std::int64_t>(rows - 1) == -100) targets = targets.slice(0, 0, --rows);
+    const Variable x(tensor_of(entry.at("x"), dtype).slice(0, 0, rows), true);
+    const Variable loss = cross_entropy(x, targets);
+    expect_close(loss.value(), tensor_of(entry.at("value"), DType::f64), tolerance, "value");
+    loss.backward();
+    expect_close(x.grad(), tensor_of(entry.at("grad"), DType::f64).slice(0, 0, rows), tolerance,
+                 "gradient");
+  }
+  EXPECT_EQ(ran, 2);
+}
+
+TEST_P(OracleFunctions, AgreeInMeanSquaredError) {
+  const auto [dtype, tolerance] = GetParam();
+  int ran = 0;
+  for (const Json& entry : oracles().at("losses")) {
+    if (entry.at("loss") != "mse" || entry.at("attrs").at("reduction") != "mean") continue;
+    ++ran;
+    const Variable x(tensor_of(entry.at("x"), dtype), true);
+    const Variable loss = mse_loss(x, Variable(tensor_of(entry.at("target"), dtype)));
+    expect_close(loss.value(), tensor_of(entry.at("value"), DType::f64), tolerance, "value");
+    loss.backward();
+    expect_close(x.grad(), tensor_of(entry.at("grad"), DType::f64), tolerance, "gradient");
+  }
+  EXPECT_EQ(ran, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, OracleFunctions,
+                         testing::Values(Precision{DType::f64, 1e-10}, Precision{DType::f32, 1e-5}),
+                         [](const auto& each) { return std::string(to_string(each.param.dtype)); });
+
+}  // namespace
+}  // namespace shoal::autograd
