@@ -25,6 +25,7 @@ ErrorKind kind_of(int errno_value) {
       return ErrorKind::no_space;
     case EMFILE:
     case ENFILE:
+    case EFBIG:
       return ErrorKind::limit_reached;
     case ENOENT:
       return ErrorKind::not_found;

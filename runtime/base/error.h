@@ -49,8 +49,9 @@ class Error : public std::runtime_error {
   Parts parts_;
 };
 
-// Throws the Error for the current errno. ENOSPC and ENOMEM become no_space, EMFILE and ENFILE
-// limit_reached, ENOENT not_found, EPIPE and ECONNRESET peer_gone, everything else system.
+// Throws the Error for the current errno. ENOSPC and ENOMEM become no_space, EMFILE, ENFILE
+// and EFBIG limit_reached, ENOENT not_found, EPIPE and ECONNRESET peer_gone, everything else
+// system.
 [[noreturn]] void throw_errno(std::string_view call, std::string_view subject = {},
                               std::string_view remedy = {});
 [[noreturn]] void throw_errno(int errno_value, std::string_view call, std::string_view subject = {},

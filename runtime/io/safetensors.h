@@ -20,12 +20,17 @@ struct TensorFile {
 
 // Replaces `path` as a whole or not at all: a file beside it is written, flushed to the disk and
 // renamed. On failure nothing is left behind and an older file stays. Throws Error, naming the
-// path; Error(no_space) for a full disk.
+// path: no_space for a full disk, not_found for a missing directory, and invalid_argument for a
+// path that is a directory, a device or a symbolic link, for an undefined tensor, and for names or
+// metadata that are not UTF-8.
 void save_safetensors(const std::string& path, const TensorFile& file);
 
-// Reads into private memory. Throws Error(not_found) or Error(malformed): a header too long (over
-// 100 MB) or no JSON object, an unknown dtype, offsets that overlap, leave holes, lie outside the
-// file or disagree with the shape, a name given twice. The message names the path and the tensor.
+// Reads into private memory. The message of an Error names the path, and the tensor where there is
+// one. Throws Error(not_found); Error(invalid_argument) for what is no regular file;
+// Error(unsupported) for a dtype or rank that Shoal does not have; and Error(malformed) for a
+// header too long (over 100 MB), no JSON object or with members that the format does not know, for
+// offsets that overlap, leave holes, lie outside the file or disagree with the shape, for a name
+// given twice, and for a BOOL that is neither 0 nor 1.
 [[nodiscard]] TensorFile load_safetensors(const std::string& path);
 
 }  // namespace shoal
