@@ -71,6 +71,7 @@ std::int64_t numel(const Shape& shape) {
 
 Strides contiguous_strides(const Shape& shape) {
   Strides strides = Strides::filled(shape.rank(), 1);
+<<<<<<< HEAD
   std::int64_t reach = 1;
   bool overflow = false;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
@@ -79,6 +80,12 @@ Strides contiguous_strides(const Shape& shape) {
   }
   // Only a shape without elements may multiply beyond 63 bits, and no stride leads anywhere in it.
   return overflow ? Strides::filled(shape.rank(), 0) : strides;
+=======
+  if (numel(shape) == 0) return strides;
+  for (int axis = shape.rank() - 2; axis >= 0; --axis)
+    strides[axis] = strides[axis + 1] * shape[axis + 1];
+  return strides;
+>>>>>>> tensor-tests
 }
 
 Shape broadcast_shapes(const Shape& a, const Shape& b, const char* call) {
@@ -93,6 +100,14 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* call) {
     if (size == 1) size = other;
   }
   return result;
+}
+
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  const int added = to.rank() - from.rank();
+  if (added < 0) return false;
+  for (int axis = 0; axis < from.rank(); ++axis)
+    if (from[axis] != 1 && from[axis] != to[axis + added]) return false;
+  return true;
 }
 
 int normalize_axis(int axis, int rank, const char* call) {

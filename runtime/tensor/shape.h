@@ -52,12 +52,16 @@ using Strides = Dims;
 // the largest element, does not fit 63 bits.
 [[nodiscard]] std::int64_t numel(const Shape& shape);
 
-// Row-major: the last axis is the densest.
+// Row-major: the last axis is the densest. All 1 where there are no elements to lay out, since the
+// product of the other sizes need not fit.
 [[nodiscard]] Strides contiguous_strides(const Shape& shape);
 
 // The shape both operands are repeated to, by NumPy's rule: aligned at the last axis, sizes equal
 // or one of them 1. Throws Error(invalid_argument) naming `call` and both shapes.
 [[nodiscard]] Shape broadcast_shapes(const Shape& a, const Shape& b, const char* call);
+
+// Whether a tensor of shape `from` can be repeated to shape `to`.
+[[nodiscard]] bool broadcasts_to(const Shape& from, const Shape& to);
 
 // Counts a negative axis from the end. Throws Error(invalid_argument) outside [-rank, rank).
 [[nodiscard]] int normalize_axis(int axis, int rank, const char* call);

@@ -1,6 +1,9 @@
 #include "shoal/runtime/tensor/tensor.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/tensor/random.h"
@@ -29,7 +32,10 @@ Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
 }
 
 Tensor Tensor::arange(std::int64_t start, std::int64_t end, DType dtype) {
-  const Tensor counted = empty({std::max<std::int64_t>(end - start, 0)}, DType::i64);
+  std::int64_t count = 0;
+  check(end <= start || !__builtin_sub_overflow(end, start, &count), ErrorKind::invalid_argument,
+        "Tensor::arange", "too many numbers from ", start, " to ", end);
+  const Tensor counted = empty({count}, DType::i64);
   std::int64_t value = start;
   for (std::int64_t& element : counted.span<std::int64_t>()) element = value++;
   return counted.to(dtype);
@@ -37,9 +43,19 @@ Tensor Tensor::arange(std::int64_t start, std::int64_t end, DType dtype) {
 
 Tensor Tensor::uniform(const Shape& shape, double low, double high, Generator& generator,
                        DType dtype) {
+  check(dtype == DType::f32 || dtype == DType::f64, ErrorKind::invalid_argument, "Tensor::uniform",
+        "draws f32 and f64, not ", to_string(dtype));
   const Tensor drawn = empty(shape, DType::f64);
   for (double& element : drawn.span<double>()) element = generator.uniform(low, high);
-  return drawn.to(dtype);
+  Tensor result = drawn.to(dtype);
+  if (dtype == DType::f32 && low < high) {
+    // Rounding may reach the end, which is not in the range.
+    const auto end = static_cast<float>(high);
+    const float most =
+        end < high ? end : std::nextafter(end, -std::numeric_limits<float>::infinity());
+    for (float& element : result.span<float>()) element = std::min(element, most);
+  }
+  return result;
 }
 
 Tensor Tensor::zeros_shared(const Shape& shape, DType dtype, SharingStrategy strategy) {
@@ -58,6 +74,7 @@ Tensor Tensor::from_bytes(const void* data, std::size_t count, const Shape& shap
 Tensor Tensor::over(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape,
                     const Strides& strides, std::int64_t offset) {
   constexpr const char* kCall = "Tensor::over";
+  check(static_cast<int>(dtype) < kDTypeCount, ErrorKind::invalid_argument, kCall, "no such dtype");
   check(storage != nullptr && shape.rank() == strides.rank() && offset >= 0,
         ErrorKind::invalid_argument, kCall, "shape ", shape, ", strides ", strides, ", offset ",
         offset, " do not describe a tensor");
@@ -80,8 +97,9 @@ Tensor Tensor::over(std::shared_ptr<Storage> storage, DType dtype, const Shape& 
         " and offset ", offset, " reaches outside a storage of ", storage->nbytes(), " bytes");
   tensor.storage_ = std::move(storage);
   tensor.shape_ = shape;
-  tensor.strides_ = strides;
-  tensor.offset_ = offset;
+  // Nothing bounds the strides of no elements, and views multiply with them.
+  tensor.strides_ = tensor.numel_ == 0 ? contiguous_strides(shape) : strides;
+  tensor.offset_ = tensor.numel_ == 0 ? 0 : offset;
   tensor.dtype_ = dtype;
   return tensor;
 }
@@ -101,15 +119,20 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
-Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+Tensor Tensor::contiguous() const {
+  check_defined("Tensor::contiguous");
+  return is_contiguous() ? *this : clone();
+}
 
 Tensor Tensor::clone() const {
+  check_defined("Tensor::clone");
   Tensor copy = empty(shape_, dtype_);
   copy.copy_(*this);
   return copy;
 }
 
 Tensor Tensor::to(DType dtype) const {
+  check_defined("Tensor::to");
   if (dtype == dtype_) return *this;
   Tensor converted = empty(shape_, dtype);
   converted.copy_(*this);
@@ -117,7 +140,18 @@ Tensor Tensor::to(DType dtype) const {
 }
 
 const Tensor& Tensor::copy_(const Tensor& source) const {
-  const Tensor from = source.shape_ == shape_ ? source : source.expand(shape_);
+  check_defined("Tensor::copy_");
+  source.check_defined("Tensor::copy_");
+  check(broadcasts_to(source.shape_, shape_), ErrorKind::invalid_argument, "Tensor::copy_",
+        source.shape_, " does not broadcast to ", shape_);
+  const Tensor from = source.expand(shape_);
+  if (numel_ == 0) return *this;
+  const bool dense_both = is_contiguous() && from.is_contiguous();
+  if (dense_both && from.dtype_ == dtype_) {
+    device().copy(data_ptr(), from.data_ptr(), nbytes());
+    return *this;
+  }
+  if (may_overlap(*this, from)) return copy_(from.clone());
   if (from.dtype_ != dtype_) {
     const Tensor dense = from.contiguous();
     if (is_contiguous()) {
@@ -125,11 +159,6 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
       return *this;
     }
     return copy_(dense.to(dtype_));
-  }
-  if (numel_ == 0) return *this;
-  if (is_contiguous() && from.is_contiguous()) {
-    device().copy(data_ptr(), from.data_ptr(), nbytes());
-    return *this;
   }
   std::array<CopyAxis, kMaxRank> axes;
   for (int axis = 0; axis < rank(); ++axis)
@@ -140,6 +169,7 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
 }
 
 const Tensor& Tensor::fill_(double value) const {
+  check_defined("Tensor::fill_");
   if (is_contiguous()) {
     device().fill(dtype_, data_ptr(), value, numel_);
     return *this;
@@ -148,6 +178,7 @@ const Tensor& Tensor::fill_(double value) const {
 }
 
 const Tensor& Tensor::share_memory(SharingStrategy strategy) const {
+  check_defined("Tensor::share_memory");
   storage_->share_memory(strategy);
   return *this;
 }
@@ -165,8 +196,13 @@ std::int64_t Tensor::offset_of(std::span<const std::int64_t> indices) const {
   return at;
 }
 
+void Tensor::throw_undefined(const char* call) {
+  throw Error(
+      {.kind = ErrorKind::invalid_argument, .call = call, .reason = "the tensor is undefined"});
+}
+
 void Tensor::check_dtype(DType wanted, const char* call) const {
-  check(defined(), ErrorKind::invalid_argument, call, "the tensor is undefined");
+  check_defined(call);
   check(dtype_ == wanted, ErrorKind::invalid_argument, call, "elements are ", to_string(dtype_),
         ", asked for as ", to_string(wanted));
 }
@@ -181,7 +217,22 @@ void Tensor::check_single(const char* call) const {
         " does not have exactly one element");
 }
 
+bool may_overlap(const Tensor& a, const Tensor& b) {
+  if (a.storage() != b.storage() || a.numel() == 0 || b.numel() == 0) return false;
+  // The bytes from the first element to the end of the last.
+  const auto extent = [](const Tensor& t) {
+    std::int64_t last = t.offset();
+    for (int axis = 0; axis < t.rank(); ++axis) last += (t.shape()[axis] - 1) * t.strides()[axis];
+    const auto item = static_cast<std::int64_t>(item_size(t.dtype()));
+    return std::pair(t.offset() * item, (last + 1) * item);
+  };
+  const auto [a_begin, a_end] = extent(a);
+  const auto [b_begin, b_end] = extent(b);
+  return a_begin < b_end && b_begin < a_end;
+}
+
 bool equal(const Tensor& a, const Tensor& b) {
+  check(a.defined() && b.defined(), ErrorKind::invalid_argument, "equal", "a tensor is undefined");
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
   const Tensor x = a.contiguous(), y = b.contiguous();
   if (!is_floating_point(a.dtype())) {
