@@ -9,8 +9,13 @@
 namespace shoal::ops {
 namespace {
 
+void check_operand(const Tensor& x, const char* op) {
+  check(x.defined(), ErrorKind::invalid_argument, op, "an operand is undefined");
+}
+
 void check_alike(const Tensor& a, const Tensor& b, const char* op) {
-  check(a.defined() && b.defined(), ErrorKind::invalid_argument, op, "an operand is undefined");
+  check_operand(a, op);
+  check_operand(b, op);
   check(a.dtype() == b.dtype(), ErrorKind::invalid_argument, op, "dtypes ", to_string(a.dtype()),
         " and ", to_string(b.dtype()), " differ");
   check(&a.device() == &b.device(), ErrorKind::invalid_argument, op, "devices ", a.device().name(),
@@ -27,7 +32,8 @@ Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, const char* name) {
   return y;
 }
 
-Tensor unary(UnaryOp op, const Tensor& x) {
+Tensor unary(UnaryOp op, const Tensor& x, const char* name) {
+  check_operand(x, name);
   const Tensor in = x.contiguous();
   Tensor y = Tensor::empty(x.shape(), x.dtype());
   y.device().unary(op, y.dtype(), y.data_ptr(), in.data_ptr(), y.numel());
@@ -82,6 +88,7 @@ Tensor sum_axis(const Tensor& x, int axis, const Shape& result) {
 }
 
 std::int64_t last_axis(const Tensor& x, const char* op) {
+  check_operand(x, op);
   check(x.rank() >= 1, ErrorKind::invalid_argument, op, "a scalar has no last axis");
   return x.size(-1);
 }
@@ -89,6 +96,8 @@ std::int64_t last_axis(const Tensor& x, const char* op) {
 std::int64_t rows_of(const Tensor& x) { return x.size(-1) == 0 ? 0 : x.numel() / x.size(-1); }
 
 const std::int64_t* checked_index(const Tensor& x, const Tensor& index, const char* op) {
+  check_operand(x, op);
+  check_operand(index, op);
   check(x.rank() == 2 && index.dtype() == DType::i64 && index.shape() == Shape{x.size(0)},
         ErrorKind::invalid_argument, op, "needs x(n,c) and i64 index(n), given ", x.shape(),
         " and ", to_string(index.dtype()), " ", index.shape());
@@ -110,11 +119,12 @@ Tensor relu_backward(const Tensor& dy, const Tensor& y) {
   return binary(BinaryOp::relu_backward, dy, y, "relu_backward");
 }
 
-Tensor neg(const Tensor& x) { return unary(UnaryOp::negate, x); }
-Tensor exp(const Tensor& x) { return unary(UnaryOp::exp, x); }
-Tensor relu(const Tensor& x) { return unary(UnaryOp::relu, x); }
+Tensor neg(const Tensor& x) { return unary(UnaryOp::negate, x, "neg"); }
+Tensor exp(const Tensor& x) { return unary(UnaryOp::exp, x, "exp"); }
+Tensor relu(const Tensor& x) { return unary(UnaryOp::relu, x, "relu"); }
 
 Tensor scale(const Tensor& x, double alpha) {
+  check_operand(x, "scale");
   const Tensor in = x.contiguous();
   Tensor y = Tensor::empty(x.shape(), x.dtype());
   y.device().scale(y.dtype(), y.data_ptr(), alpha, in.data_ptr(), y.numel());
@@ -147,9 +157,13 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) {
   return y;
 }
 
-Tensor sum(const Tensor& x) { return sum_axis(x.reshape({x.numel()}), 0, {}); }
+Tensor sum(const Tensor& x) {
+  check_operand(x, "sum");
+  return sum_axis(x.reshape({x.numel()}), 0, {});
+}
 
 Tensor sum(const Tensor& x, int axis, bool keepdim) {
+  check_operand(x, "sum");
   axis = normalize_axis(axis, x.rank(), "sum");
   Shape result = x.shape();
   if (keepdim) {
@@ -161,6 +175,7 @@ Tensor sum(const Tensor& x, int axis, bool keepdim) {
 }
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
+  check_operand(x, "sum_to");
   if (x.shape() == shape) return x;
   Tensor y = x;
   while (y.rank() > shape.rank()) y = sum(y, 0);
@@ -172,6 +187,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
 }
 
 Tensor mean(const Tensor& x) {
+  check_operand(x, "mean");
   const double n = static_cast<double>(x.numel());
   return scale(sum(x), n > 0 ? 1 / n : std::numeric_limits<double>::quiet_NaN());
 }

@@ -101,15 +101,20 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
-Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+Tensor Tensor::contiguous() const {
+  check_defined("Tensor::contiguous");
+  return is_contiguous() ? *this : clone();
+}
 
 Tensor Tensor::clone() const {
+  check_defined("Tensor::clone");
   Tensor copy = empty(shape_, dtype_);
   copy.copy_(*this);
   return copy;
 }
 
 Tensor Tensor::to(DType dtype) const {
+  check_defined("Tensor::to");
   if (dtype == dtype_) return *this;
   Tensor converted = empty(shape_, dtype);
   converted.copy_(*this);
@@ -117,6 +122,8 @@ Tensor Tensor::to(DType dtype) const {
 }
 
 const Tensor& Tensor::copy_(const Tensor& source) const {
+  check_defined("Tensor::copy_");
+  source.check_defined("Tensor::copy_");
   const Tensor from = source.shape_ == shape_ ? source : source.expand(shape_);
   if (from.dtype_ != dtype_) {
     const Tensor dense = from.contiguous();
@@ -140,6 +147,7 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
 }
 
 const Tensor& Tensor::fill_(double value) const {
+  check_defined("Tensor::fill_");
   if (is_contiguous()) {
     device().fill(dtype_, data_ptr(), value, numel_);
     return *this;
@@ -148,6 +156,7 @@ const Tensor& Tensor::fill_(double value) const {
 }
 
 const Tensor& Tensor::share_memory(SharingStrategy strategy) const {
+  check_defined("Tensor::share_memory");
   storage_->share_memory(strategy);
   return *this;
 }
@@ -165,8 +174,13 @@ std::int64_t Tensor::offset_of(std::span<const std::int64_t> indices) const {
   return at;
 }
 
+void Tensor::throw_undefined(const char* call) {
+  throw Error(
+      {.kind = ErrorKind::invalid_argument, .call = call, .reason = "the tensor is undefined"});
+}
+
 void Tensor::check_dtype(DType wanted, const char* call) const {
-  check(defined(), ErrorKind::invalid_argument, call, "the tensor is undefined");
+  check_defined(call);
   check(dtype_ == wanted, ErrorKind::invalid_argument, call, "elements are ", to_string(dtype_),
         ", asked for as ", to_string(wanted));
 }
@@ -182,6 +196,7 @@ void Tensor::check_single(const char* call) const {
 }
 
 bool equal(const Tensor& a, const Tensor& b) {
+  check(a.defined() && b.defined(), ErrorKind::invalid_argument, "equal", "a tensor is undefined");
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
   const Tensor x = a.contiguous(), y = b.contiguous();
   if (!is_floating_point(a.dtype())) {

@@ -21,7 +21,7 @@ class Generator;
 //
 // A value: copying a Tensor copies the description and shares the bytes, as a view does; clone()
 // copies bytes. A const Tensor has a fixed description, its bytes may still be written. A default
-// Tensor is undefined: it has no storage, and only defined() and assignment make sense on it.
+// Tensor is undefined: it has no storage and no elements, and calls that need either refuse it.
 //
 // Many threads may read one tensor; a write needs the caller's own arrangement, except where a
 // training mode declares otherwise. Axes may be negative: -1 is the last.
@@ -79,11 +79,15 @@ class Tensor {
   // Of the first element within the storage, in elements.
   [[nodiscard]] std::int64_t offset() const { return offset_; }
   [[nodiscard]] bool is_contiguous() const;
-  [[nodiscard]] Device& device() const { return storage_->device(); }
+  [[nodiscard]] Device& device() const {
+    check_defined("Tensor::device");
+    return storage_->device();
+  }
   [[nodiscard]] const std::shared_ptr<Storage>& storage() const { return storage_; }
 
   // --- Its elements.
   [[nodiscard]] void* data_ptr() const {
+    check_defined("Tensor::data_ptr");
     return storage_->data() + static_cast<std::size_t>(offset_) * item_size(dtype_);
   }
   // The first element; T must be the C++ type of dtype(). Good until the storage is shared or gone.
@@ -160,6 +164,11 @@ class Tensor {
   [[nodiscard]] std::optional<Strides> strides_for(const Shape& shape) const;
   [[nodiscard]] Shape resolve(const Shape& shape, const char* call) const;
   [[nodiscard]] std::int64_t offset_of(std::span<const std::int64_t> indices) const;
+  void check_defined(const char* call) const {
+    if (storage_ == nullptr) [[unlikely]]
+      throw_undefined(call);
+  }
+  [[noreturn]] static void throw_undefined(const char* call);
   void check_dtype(DType wanted, const char* call) const;
   void check_contiguous(const char* call) const;
   void check_single(const char* call) const;

@@ -9,6 +9,7 @@ namespace shoal {
 
 // Views only ever narrow what was checked when the tensor was made, so nothing is checked again.
 Tensor Tensor::with(const Shape& shape, const Strides& strides, std::int64_t offset) const {
+  check_defined("Tensor");
   Tensor view = *this;
   view.shape_ = shape;
   view.strides_ = strides;

@@ -116,5 +116,33 @@ TEST(OpsErrors, RefuseMixedDtypes) {
   EXPECT_TRUE(refuses([&] { ops::axpy(f, 1, d); }, {"axpy", "f32", "f64"}));
 }
 
+TEST(OpsErrors, RefuseUndefinedOperands) {
+  const Tensor none, a = Tensor::zeros({2, 2}), at = Tensor::zeros({2}, DType::i64);
+  const auto undefined = [](auto&& op, std::string_view name) {
+    return refuses(op, {name, "undefined"});
+  };
+  EXPECT_TRUE(undefined([&] { (void)ops::add(none, a); }, "add"));
+  EXPECT_TRUE(undefined([&] { (void)ops::sub(a, none); }, "sub"));
+  EXPECT_TRUE(undefined([&] { (void)ops::mul(none, none); }, "mul"));
+  EXPECT_TRUE(undefined([&] { (void)ops::relu_backward(none, a); }, "relu_backward"));
+  EXPECT_TRUE(undefined([&] { (void)ops::neg(none); }, "neg"));
+  EXPECT_TRUE(undefined([&] { (void)ops::exp(none); }, "exp"));
+  EXPECT_TRUE(undefined([&] { (void)ops::relu(none); }, "relu"));
+  EXPECT_TRUE(undefined([&] { (void)ops::scale(none, 1); }, "scale"));
+  EXPECT_TRUE(undefined([&] { (void)ops::matmul(none, a); }, "matmul"));
+  EXPECT_TRUE(undefined([&] { (void)ops::linear(none, a, a); }, "linear"));
+  EXPECT_TRUE(undefined([&] { (void)ops::sum(none); }, "sum"));
+  EXPECT_TRUE(undefined([&] { (void)ops::sum(none, 0); }, "sum"));
+  EXPECT_TRUE(undefined([&] { (void)ops::sum_to(none, {}); }, "sum_to"));
+  EXPECT_TRUE(undefined([&] { (void)ops::mean(none); }, "mean"));
+  EXPECT_TRUE(undefined([&] { (void)ops::log_softmax(none); }, "log_softmax"));
+  EXPECT_TRUE(undefined([&] { (void)ops::log_softmax_backward(a, none); }, "log_softmax_back"));
+  EXPECT_TRUE(undefined([&] { (void)ops::argmax(none); }, "argmax"));
+  EXPECT_TRUE(undefined([&] { (void)ops::take(none, at); }, "take"));
+  EXPECT_TRUE(undefined([&] { (void)ops::take(a, none); }, "take"));
+  EXPECT_TRUE(undefined([&] { ops::add_at(none, at, 1); }, "add_at"));
+  EXPECT_TRUE(undefined([&] { ops::axpy(none, 1, a); }, "axpy"));
+}
+
 }  // namespace
 }  // namespace shoal

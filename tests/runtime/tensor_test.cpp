@@ -165,5 +165,44 @@ TEST(Equal, TreatsFloatsAsNumbers) {
   }
 }
 
+TEST(UndefinedTensor, IsRefusedRatherThanFollowed) {
+  const Tensor none, one = Tensor::ones({1});
+  EXPECT_FALSE(none.defined());
+  EXPECT_FALSE(none.is_shared());
+  EXPECT_EQ(none.numel(), 0);
+  const auto undefined = {std::string_view("undefined")};
+  EXPECT_TRUE(refuses([&] { (void)none.data_ptr(); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.data<float>(); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.span<float>(); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.device(); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.item<float>(); }));
+  EXPECT_TRUE(refuses([&] { (void)none.at<float>(); }));
+  EXPECT_TRUE(refuses([&] { (void)none.size(0); }));
+  EXPECT_TRUE(refuses([&] { (void)none.clone(); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.contiguous(); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.to(DType::f64); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.to(DType::f32); }, undefined));
+  EXPECT_TRUE(refuses([&] { none.copy_(one); }, undefined));
+  EXPECT_TRUE(refuses([&] { one.copy_(none); }, undefined));
+  EXPECT_TRUE(refuses([&] { Tensor::empty({0}).copy_(none); }, undefined));
+  EXPECT_TRUE(refuses([&] { none.fill_(1); }, undefined));
+  EXPECT_TRUE(refuses([&] { none.share_memory(); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)equal(none, one); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)equal(none, none); }, undefined));
+}
+
+TEST(UndefinedTensor, HasNoViews) {
+  const Tensor none;
+  const auto undefined = {std::string_view("undefined")};
+  EXPECT_TRUE(refuses([&] { (void)none.transpose(); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.permute({}); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.expand({2}); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.reshape({0}); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.view({0}); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.flatten(); }, undefined));
+  EXPECT_TRUE(refuses([&] { (void)none.slice(0, 0, 1); }));
+  EXPECT_TRUE(refuses([&] { (void)none.select(0, 0); }));
+}
+
 }  // namespace
 }  // namespace shoal
