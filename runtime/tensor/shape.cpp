@@ -71,8 +71,9 @@ std::int64_t numel(const Shape& shape) {
 
 Strides contiguous_strides(const Shape& shape) {
   Strides strides = Strides::filled(shape.rank(), 1);
+  if (numel(shape) == 0) return strides;
   for (int axis = shape.rank() - 2; axis >= 0; --axis)
-    strides[axis] = strides[axis + 1] * std::max<std::int64_t>(shape[axis + 1], 1);
+    strides[axis] = strides[axis + 1] * shape[axis + 1];
   return strides;
 }
 

@@ -52,7 +52,8 @@ using Strides = Dims;
 // the largest element, does not fit 63 bits.
 [[nodiscard]] std::int64_t numel(const Shape& shape);
 
-// Row-major: the last axis is the densest.
+// Row-major: the last axis is the densest. All 1 where there are no elements to lay out, since the
+// product of the other sizes need not fit.
 [[nodiscard]] Strides contiguous_strides(const Shape& shape);
 
 // The shape both operands are repeated to, by NumPy's rule: aligned at the last axis, sizes equal

@@ -58,6 +58,7 @@ Tensor Tensor::from_bytes(const void* data, std::size_t count, const Shape& shap
 Tensor Tensor::over(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape,
                     const Strides& strides, std::int64_t offset) {
   constexpr const char* kCall = "Tensor::over";
+  check(static_cast<int>(dtype) < kDTypeCount, ErrorKind::invalid_argument, kCall, "no such dtype");
   check(storage != nullptr && shape.rank() == strides.rank() && offset >= 0,
         ErrorKind::invalid_argument, kCall, "shape ", shape, ", strides ", strides, ", offset ",
         offset, " do not describe a tensor");
@@ -80,8 +81,9 @@ Tensor Tensor::over(std::shared_ptr<Storage> storage, DType dtype, const Shape& 
         " and offset ", offset, " reaches outside a storage of ", storage->nbytes(), " bytes");
   tensor.storage_ = std::move(storage);
   tensor.shape_ = shape;
-  tensor.strides_ = strides;
-  tensor.offset_ = offset;
+  // Nothing bounds the strides of no elements, and views multiply with them.
+  tensor.strides_ = tensor.numel_ == 0 ? contiguous_strides(shape) : strides;
+  tensor.offset_ = tensor.numel_ == 0 ? 0 : offset;
   tensor.dtype_ = dtype;
   return tensor;
 }

@@ -13,8 +13,9 @@ Tensor Tensor::with(const Shape& shape, const Strides& strides, std::int64_t off
   Tensor view = *this;
   view.shape_ = shape;
   view.strides_ = strides;
-  view.offset_ = offset;
   view.numel_ = shoal::numel(shape);
+  // What comes after the last element may lie outside the storage.
+  view.offset_ = view.numel_ == 0 ? 0 : offset;
   return view;
 }
 
@@ -29,8 +30,12 @@ Tensor Tensor::slice(int axis, std::int64_t start, std::int64_t end, std::int64_
   end = std::max(start, clip(end));
   Shape shape = shape_;
   Strides strides = strides_;
+  if (end == start) {
+    shape[axis] = 0;
+    return with(shape, strides, 0);
+  }
   // Written so that a step near the largest number does not overflow.
-  shape[axis] = end == start ? 0 : (end - start - 1) / step + 1;
+  shape[axis] = (end - start - 1) / step + 1;
   if (shape[axis] > 1) strides[axis] *= step;
   return with(shape, strides, offset_ + start * strides_[axis]);
 }

@@ -79,6 +79,11 @@ TEST(ContiguousStrides, AreRowMajor) {
   EXPECT_EQ(contiguous_strides({2, 1, 4}), (Strides{4, 4, 1}));
 }
 
+TEST(ContiguousStrides, DoNotOverflowForHugeEmptyShapes) {
+  EXPECT_EQ(contiguous_strides({0, kHuge, kHuge, kHuge}), Strides::filled(4, 1));
+  EXPECT_EQ(contiguous_strides({kHuge, kHuge, 0}), Strides::filled(3, 1));
+}
+
 TEST(BroadcastShapes, FollowsNumPy) {
   const auto both = [](const Shape& a, const Shape& b) {
     const Shape result = broadcast_shapes(a, b, "op");

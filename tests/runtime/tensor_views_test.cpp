@@ -215,6 +215,12 @@ RC_GTEST_PROP(Views, ShowWhatTheirIndicesSay, ()) {
   RC_ASSERT(values_of<std::int64_t>(v.tensor.flatten()) == v.model.where);
 }
 
+RC_GTEST_PROP(Views, MayBeDescribedAnew, ()) {
+  const Viewed v = random_view();
+  const Tensor& t = v.tensor;
+  check_same(Tensor::over(t.storage(), t.dtype(), t.shape(), t.strides(), t.offset()), v.model);
+}
+
 RC_GTEST_PROP(Views, WriteWhereTheirIndicesSay, ()) {
   const Viewed v = random_view();
   RC_PRE(v.is_view());

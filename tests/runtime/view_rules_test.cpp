@@ -117,5 +117,34 @@ TEST(Over, RefusesHostileDescriptions) {
   EXPECT_TRUE(refuses([] { (void)Tensor::over(nullptr, DType::f32, {}, {}); }));
 }
 
+TEST(Over, RefusesAnUnknownDtype) {
+  const auto storage = Storage::allocate(8);
+  EXPECT_TRUE(refuses([&] { (void)Tensor::over(storage, static_cast<DType>(200), {1}, {1}); }));
+}
+
+TEST(Over, CannotBeMadeToOverflowByLaterViews) {
+  const auto storage = Storage::allocate(8);
+  const Tensor none = Tensor::over(storage, DType::f32, {0, 5, kHuge}, {1, kHuge, kHuge}, 1);
+  EXPECT_EQ(none.select(1, 4).select(1, kHuge - 1).numel(), 0);
+  EXPECT_EQ(none.slice(1, 2, 5, 2).slice(2, 5, INT64_MAX, 7).numel(), 0);
+  const Tensor one = Tensor::over(storage, DType::f32, {1}, {INT64_MAX}, 1);
+  EXPECT_EQ(one.slice(0, 1, 1).numel(), 0);
+}
+
+TEST(EmptyViews, StayWithinTheirStorage) {
+  const Tensor tensor = Tensor::zeros({2, 3});
+  const Tensor none = tensor.slice(0, 2, 2).slice(1, 3, 3);
+  EXPECT_EQ(none.offset(), 0);
+  EXPECT_EQ(none.data_ptr(), tensor.data_ptr());
+  EXPECT_EQ(Tensor::zeros({5, 0}).select(0, 4).data_ptr(), nullptr);
+}
+
+TEST(EmptyViews, MayHaveHugeAxes) {
+  const Tensor none = Tensor::empty({0, kHuge, kHuge, kHuge});
+  EXPECT_EQ(none.numel(), 0);
+  EXPECT_EQ(none.select(1, kHuge - 1).select(2, kHuge - 1).numel(), 0);
+  EXPECT_EQ(none.reshape({kHuge, kHuge, 0}).clone().numel(), 0);
+}
+
 }  // namespace
 }  // namespace shoal
