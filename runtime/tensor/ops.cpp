@@ -247,7 +247,9 @@ void add_at(const Tensor& y, const Tensor& index, double alpha) {
 void axpy(const Tensor& y, double alpha, const Tensor& x) {
   check_alike(y, x, "axpy");
   check(y.is_contiguous(), ErrorKind::invalid_argument, "axpy", "y is not contiguous");
-  const Tensor in = x.expand(y.shape()).contiguous();
+  Tensor in = x.expand(y.shape()).contiguous();
+  // A device reads and writes side by side, so x must be y exactly or lie apart.
+  if (in.data_ptr() != y.data_ptr() && may_overlap(in, y)) in = in.clone();
   y.device().axpy(y.dtype(), y.data_ptr(), alpha, in.data_ptr(), y.numel());
 }
 

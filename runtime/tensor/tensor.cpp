@@ -1,6 +1,7 @@
 #include "shoal/runtime/tensor/tensor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/tensor/random.h"
@@ -127,6 +128,13 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
   check_defined("Tensor::copy_");
   source.check_defined("Tensor::copy_");
   const Tensor from = source.shape_ == shape_ ? source : source.expand(shape_);
+  if (numel_ == 0) return *this;
+  const bool dense_both = is_contiguous() && from.is_contiguous();
+  if (dense_both && from.dtype_ == dtype_) {
+    device().copy(data_ptr(), from.data_ptr(), nbytes());
+    return *this;
+  }
+  if (may_overlap(*this, from)) return copy_(from.clone());
   if (from.dtype_ != dtype_) {
     const Tensor dense = from.contiguous();
     if (is_contiguous()) {
@@ -134,11 +142,6 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
       return *this;
     }
     return copy_(dense.to(dtype_));
-  }
-  if (numel_ == 0) return *this;
-  if (is_contiguous() && from.is_contiguous()) {
-    device().copy(data_ptr(), from.data_ptr(), nbytes());
-    return *this;
   }
   std::array<CopyAxis, kMaxRank> axes;
   for (int axis = 0; axis < rank(); ++axis)
@@ -195,6 +198,20 @@ void Tensor::check_contiguous(const char* call) const {
 void Tensor::check_single(const char* call) const {
   check(numel_ == 1, ErrorKind::invalid_argument, call, "a tensor of shape ", shape_,
         " does not have exactly one element");
+}
+
+bool may_overlap(const Tensor& a, const Tensor& b) {
+  if (a.storage() != b.storage() || a.numel() == 0 || b.numel() == 0) return false;
+  // The bytes from the first element to the end of the last.
+  const auto extent = [](const Tensor& t) {
+    std::int64_t last = t.offset();
+    for (int axis = 0; axis < t.rank(); ++axis) last += (t.shape()[axis] - 1) * t.strides()[axis];
+    const auto item = static_cast<std::int64_t>(item_size(t.dtype()));
+    return std::pair(t.offset() * item, (last + 1) * item);
+  };
+  const auto [a_begin, a_end] = extent(a);
+  const auto [b_begin, b_end] = extent(b);
+  return a_begin < b_end && b_begin < a_end;
 }
 
 bool equal(const Tensor& a, const Tensor& b) {

@@ -146,7 +146,8 @@ class Tensor {
   [[nodiscard]] Tensor to(DType dtype) const;
 
   // --- Writing in place. Each returns *this.
-  // Takes the elements of `source`, broadcast to this shape and converted to this dtype.
+  // Takes the elements of `source`, broadcast to this shape and converted to this dtype. The two
+  // may overlap: the elements are those from before the call.
   const Tensor& copy_(const Tensor& source) const;
   const Tensor& fill_(double value) const;
   const Tensor& zero_() const { return fill_(0); }
@@ -183,6 +184,9 @@ class Tensor {
 
 // A line with dtype and shape, then the elements as nested lists; long axes are abridged.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+// Whether writing one could change the other. Errs on the side of true, for interleaved views.
+[[nodiscard]] bool may_overlap(const Tensor& a, const Tensor& b);
 
 // Same dtype, shape and elements. NaN differs from everything, as in NumPy's array_equal.
 [[nodiscard]] bool equal(const Tensor& a, const Tensor& b);

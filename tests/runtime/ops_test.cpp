@@ -92,6 +92,12 @@ TYPED_TEST(Ops, AddInPlaceAndBroadcast) {
   EXPECT_TRUE(equal(y, Tensor::zeros({2, 3}, this->dtype)));
 }
 
+TYPED_TEST(Ops, AddInPlaceFromAnOverlappingView) {
+  const Tensor line = Tensor::ones({101}, this->dtype);
+  ops::axpy(line.slice(0, 1, 101), 1, line.slice(0, 0, 100));
+  EXPECT_TRUE(equal(line.slice(0, 1, 101), Tensor::full({100}, 2, this->dtype)));
+}
+
 TEST(OpsErrors, NameTheOpAndBothShapes) {
   const Tensor a = Tensor::zeros({2, 3}), b = Tensor::zeros({2, 4});
   EXPECT_TRUE(refuses([&] { (void)ops::add(a, b); }, {"add", "[2, 3]", "[2, 4]"}));

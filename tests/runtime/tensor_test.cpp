@@ -146,6 +146,24 @@ TEST(Tensor, CopiesBroadcastAndConvertedIntoAnyTarget) {
   EXPECT_TRUE(refuses([&] { base.select(0, 0).copy_(base); }, {"[4, 6]", "[6]"}));
 }
 
+TEST(Tensor, CopiesOntoItselfAsIfFromACopy) {
+  const Tensor square = Tensor::arange(0, 16).reshape({4, 4});
+  const Tensor turned = square.transpose().clone();
+  square.copy_(square.transpose());
+  EXPECT_TRUE(equal(square, turned));
+
+  const Tensor rows = Tensor::arange(0, 16).reshape({4, 4});
+  const Tensor left = rows.slice(1, 0, 3).clone();
+  rows.slice(1, 1, 4).copy_(rows.slice(1, 0, 3));
+  EXPECT_TRUE(equal(rows.slice(1, 1, 4), left));
+
+  const Tensor line = Tensor::arange(0, 6);
+  line.slice(0, 1, 6).copy_(line.slice(0, 0, 5));
+  EXPECT_TRUE(equal(line, Tensor::from<std::int64_t>({0, 0, 1, 2, 3, 4})));
+  line.copy_(line.select(0, 5));
+  EXPECT_TRUE(equal(line, Tensor::full({6}, 4, DType::i64)));
+}
+
 TEST(Equal, ComparesTypeShapeAndElements) {
   const Tensor a = Tensor::arange(0, 6).reshape({2, 3});
   EXPECT_TRUE(equal(a, a.clone()));
