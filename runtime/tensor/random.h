@@ -13,10 +13,11 @@ class Generator {
  public:
   explicit Generator(std::uint64_t seed) : engine_(seed) {}
 
-  // In [low, high), from 53 random bits.
+  // In [low, high), from 53 random bits; `low` if both are equal. Throws Error(invalid_argument)
+  // unless low <= high and their distance is finite.
   [[nodiscard]] double uniform(double low, double high);
 
-  // In [0, bound), each equally likely; bound is at least 1.
+  // In [0, bound), each equally likely; bound is at least 1. Throws Error(invalid_argument) for 0.
   [[nodiscard]] std::uint64_t below(std::uint64_t bound);
 
   // 0 … n-1 in random order (Fisher and Yates).

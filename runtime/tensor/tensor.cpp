@@ -1,6 +1,8 @@
 #include "shoal/runtime/tensor/tensor.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "shoal/runtime/base/error.h"
@@ -30,7 +32,10 @@ Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
 }
 
 Tensor Tensor::arange(std::int64_t start, std::int64_t end, DType dtype) {
-  const Tensor counted = empty({std::max<std::int64_t>(end - start, 0)}, DType::i64);
+  std::int64_t count = 0;
+  check(end <= start || !__builtin_sub_overflow(end, start, &count), ErrorKind::invalid_argument,
+        "Tensor::arange", "too many numbers from ", start, " to ", end);
+  const Tensor counted = empty({count}, DType::i64);
   std::int64_t value = start;
   for (std::int64_t& element : counted.span<std::int64_t>()) element = value++;
   return counted.to(dtype);
@@ -38,9 +43,19 @@ Tensor Tensor::arange(std::int64_t start, std::int64_t end, DType dtype) {
 
 Tensor Tensor::uniform(const Shape& shape, double low, double high, Generator& generator,
                        DType dtype) {
+  check(dtype == DType::f32 || dtype == DType::f64, ErrorKind::invalid_argument, "Tensor::uniform",
+        "draws f32 and f64, not ", to_string(dtype));
   const Tensor drawn = empty(shape, DType::f64);
   for (double& element : drawn.span<double>()) element = generator.uniform(low, high);
-  return drawn.to(dtype);
+  Tensor result = drawn.to(dtype);
+  if (dtype == DType::f32 && low < high) {
+    // Rounding may reach the end, which is not in the range.
+    const auto end = static_cast<float>(high);
+    const float most =
+        end < high ? end : std::nextafter(end, -std::numeric_limits<float>::infinity());
+    for (float& element : result.span<float>()) element = std::min(element, most);
+  }
+  return result;
 }
 
 Tensor Tensor::zeros_shared(const Shape& shape, DType dtype, SharingStrategy strategy) {

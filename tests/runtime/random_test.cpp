@@ -62,6 +62,37 @@ TEST(Generator, DrawsEvenlyFromARange) {
   EXPECT_NEAR(sum / 100'000, 2, 0.05);
 }
 
+TEST(Generator, NeverReachesTheEndOfItsRange) {
+  Generator generator(4);
+  const double high = std::nextafter(1.0, 2.0);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(generator.uniform(1, high), 1);
+  EXPECT_EQ(generator.uniform(3, 3), 3);
+}
+
+TEST(Generator, RefusesRangesItCannotDrawFrom) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  Generator generator(5);
+  EXPECT_TRUE(refuses([&] { (void)generator.uniform(1, 0); }, {"uniform"}));
+  EXPECT_TRUE(refuses([&] { (void)generator.uniform(0, NAN); }));
+  EXPECT_TRUE(refuses([&] { (void)generator.uniform(0, INFINITY); }));
+  EXPECT_TRUE(refuses([&] { (void)generator.uniform(-kMost, kMost); }));
+  EXPECT_TRUE(refuses([&] { (void)generator.below(0); }, {"below"}));
+  EXPECT_TRUE(refuses([&] { (void)generator.permutation(-1); }, {"permutation", "-1"}));
+}
+
+TEST(UniformTensor, StaysBelowTheEndAfterRounding) {
+  Generator generator(6);
+  const float high = std::nextafter(1.0f, 2.0f);
+  const Tensor drawn = Tensor::uniform({100}, 1, high, generator);
+  EXPECT_TRUE(equal(drawn, Tensor::ones({100})));
+}
+
+TEST(UniformTensor, RefusesOtherTypes) {
+  Generator generator(7);
+  for (const DType dtype : {DType::i64, DType::f16, DType::boolean})
+    EXPECT_TRUE(refuses([&] { (void)Tensor::uniform({2}, 0, 1, generator, dtype); }, {"uniform"}));
+}
+
 TEST(UniformTensor, DrawsTheSameNumbersInBothTypes) {
   Generator one(8), other(8);
   const Tensor narrow = Tensor::uniform({3, 4}, -1, 1, one);

@@ -117,6 +117,11 @@ TEST(Tensor, CountsFromStartToEnd) {
   EXPECT_EQ(Tensor::arange(INT64_MAX - 1, INT64_MAX).item<std::int64_t>(), INT64_MAX - 1);
 }
 
+TEST(Tensor, DoesNotOverflowCountingFarApart) {
+  EXPECT_EQ(Tensor::arange(INT64_MAX, INT64_MIN).numel(), 0);
+  EXPECT_TRUE(refuses([] { (void)Tensor::arange(INT64_MIN, INT64_MAX); }, {"arange"}));
+}
+
 TEST(Tensor, ChecksIndicesAndTypes) {
   const Tensor tensor = Tensor::zeros({2, 3});
   EXPECT_TRUE(refuses([&] { (void)tensor.at<float>(0); }, {"1 indices", "[2, 3]"}));
