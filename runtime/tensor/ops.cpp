@@ -1,6 +1,7 @@
 #include "shoal/runtime/tensor/ops.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "shoal/runtime/base/error.h"
@@ -11,6 +12,12 @@ namespace {
 
 void check_operand(const Tensor& x, const char* op) {
   check(x.defined(), ErrorKind::invalid_argument, op, "an operand is undefined");
+  if (x.dtype() == DType::f32 || x.dtype() == DType::f64) return;
+  throw Error({.kind = ErrorKind::unsupported,
+               .call = op,
+               .subject = std::string(to_string(x.dtype())),
+               .reason = "arithmetic takes f32 and f64",
+               .remedy = "Convert with Tensor::to(DType::f32)"});
 }
 
 void check_alike(const Tensor& a, const Tensor& b, const char* op) {
@@ -78,11 +85,13 @@ void matmul_into(const Tensor& c, const Tensor& a, const Tensor& b, double beta)
 
 // x as (outer, n, inner) around `axis`.
 Tensor sum_axis(const Tensor& x, int axis, const Shape& result) {
+  Tensor y = Tensor::empty(result, x.dtype());
+  // The sizes around the axis of an empty result may be too large to multiply, or to count to.
+  if (y.numel() == 0) return y;
   const Tensor in = x.contiguous();
   std::int64_t outer = 1, inner = 1;
   for (int i = 0; i < axis; ++i) outer *= x.shape()[i];
   for (int i = axis + 1; i < x.rank(); ++i) inner *= x.shape()[i];
-  Tensor y = Tensor::empty(result, x.dtype());
   y.device().sum(y.dtype(), y.data_ptr(), in.data_ptr(), outer, x.shape()[axis], inner);
   return y;
 }
@@ -97,7 +106,7 @@ std::int64_t rows_of(const Tensor& x) { return x.size(-1) == 0 ? 0 : x.numel() /
 
 const std::int64_t* checked_index(const Tensor& x, const Tensor& index, const char* op) {
   check_operand(x, op);
-  check_operand(index, op);
+  check(index.defined(), ErrorKind::invalid_argument, op, "the index is undefined");
   check(x.rank() == 2 && index.dtype() == DType::i64 && index.shape() == Shape{x.size(0)},
         ErrorKind::invalid_argument, op, "needs x(n,c) and i64 index(n), given ", x.shape(),
         " and ", to_string(index.dtype()), " ", index.shape());
@@ -176,13 +185,12 @@ Tensor sum(const Tensor& x, int axis, bool keepdim) {
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   check_operand(x, "sum_to");
-  if (x.shape() == shape) return x;
+  check(broadcasts_to(shape, x.shape()), ErrorKind::invalid_argument, "sum_to", x.shape(),
+        " does not sum to ", shape);
   Tensor y = x;
   while (y.rank() > shape.rank()) y = sum(y, 0);
   for (int axis = 0; axis < shape.rank(); ++axis)
     if (shape[axis] == 1 && y.shape()[axis] != 1) y = sum(y, axis, true);
-  check(y.shape() == shape, ErrorKind::invalid_argument, "sum_to", x.shape(), " does not sum to ",
-        shape);
   return y;
 }
 
@@ -221,9 +229,10 @@ Tensor argmax(const Tensor& x) {
   const Tensor in = x.contiguous();
   const Tensor y = Tensor::empty(shape, DType::i64);
   visit_floating(x.dtype(), [&]<class T>() {
+    const auto below = [](T a, T b) { return a < b || (std::isnan(b) && !std::isnan(a)); };
     const T* row = in.data<T>();
     for (std::int64_t& best : y.span<std::int64_t>()) {
-      best = std::max_element(row, row + n) - row;
+      best = std::max_element(row, row + n, below) - row;
       row += n;
     }
   });
@@ -247,6 +256,8 @@ void add_at(const Tensor& y, const Tensor& index, double alpha) {
 void axpy(const Tensor& y, double alpha, const Tensor& x) {
   check_alike(y, x, "axpy");
   check(y.is_contiguous(), ErrorKind::invalid_argument, "axpy", "y is not contiguous");
+  check(broadcasts_to(x.shape(), y.shape()), ErrorKind::invalid_argument, "axpy", "x of shape ",
+        x.shape(), " does not broadcast to y of shape ", y.shape());
   Tensor in = x.expand(y.shape()).contiguous();
   // A device reads and writes side by side, so x must be y exactly or lie apart.
   if (in.data_ptr() != y.data_ptr() && may_overlap(in, y)) in = in.clone();

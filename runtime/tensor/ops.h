@@ -4,7 +4,8 @@
 
 // Arithmetic on tensors: shapes, broadcasting and checks; the numbers are made by the tensors'
 // Device. f32 and f64, both operands alike. Results are new, contiguous tensors. Nothing here
-// knows of gradients. Errors are Error(invalid_argument) with the op and what it was given.
+// knows of gradients. Errors are Error(invalid_argument) with the op and what it was given, and
+// Error(unsupported) with the op for other dtypes.
 namespace shoal::ops {
 
 // Element by element, with NumPy's broadcasting.
@@ -28,6 +29,7 @@ namespace shoal::ops {
 [[nodiscard]] Tensor sum(const Tensor& x);
 [[nodiscard]] Tensor sum(const Tensor& x, int axis, bool keepdim = false);
 // Sums what broadcasting to x's shape had repeated: the inverse of expand, for gradients.
+// x itself where nothing had been.
 [[nodiscard]] Tensor sum_to(const Tensor& x, const Shape& shape);
 // The mean of no elements is NaN.
 [[nodiscard]] Tensor mean(const Tensor& x);
@@ -36,7 +38,8 @@ namespace shoal::ops {
 [[nodiscard]] Tensor log_softmax(const Tensor& x);
 [[nodiscard]] Tensor log_softmax_backward(const Tensor& dy, const Tensor& y);
 
-// The index of the largest element along the last axis, the first one if several; i64.
+// The index of the largest element along the last axis, the first one if several; i64. NaN counts
+// as the largest, so that it does not go unseen.
 [[nodiscard]] Tensor argmax(const Tensor& x);
 
 // y(n) = x(n,c)[i, index(i)]. `index` is i64; one outside [0, c) is refused.

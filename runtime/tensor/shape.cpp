@@ -91,6 +91,14 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* call) {
   return result;
 }
 
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  const int added = to.rank() - from.rank();
+  if (added < 0) return false;
+  for (int axis = 0; axis < from.rank(); ++axis)
+    if (from[axis] != 1 && from[axis] != to[axis + added]) return false;
+  return true;
+}
+
 int normalize_axis(int axis, int rank, const char* call) {
   check(axis >= -rank && axis < rank, ErrorKind::invalid_argument, call, "axis ", axis,
         " is outside a tensor of ", rank, " axes");

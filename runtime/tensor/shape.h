@@ -60,6 +60,9 @@ using Strides = Dims;
 // or one of them 1. Throws Error(invalid_argument) naming `call` and both shapes.
 [[nodiscard]] Shape broadcast_shapes(const Shape& a, const Shape& b, const char* call);
 
+// Whether a tensor of shape `from` can be repeated to shape `to`.
+[[nodiscard]] bool broadcasts_to(const Shape& from, const Shape& to);
+
 // Counts a negative axis from the end. Throws Error(invalid_argument) outside [-rank, rank).
 [[nodiscard]] int normalize_axis(int axis, int rank, const char* call);
 

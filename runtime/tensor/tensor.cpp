@@ -142,7 +142,9 @@ Tensor Tensor::to(DType dtype) const {
 const Tensor& Tensor::copy_(const Tensor& source) const {
   check_defined("Tensor::copy_");
   source.check_defined("Tensor::copy_");
-  const Tensor from = source.shape_ == shape_ ? source : source.expand(shape_);
+  check(broadcasts_to(source.shape_, shape_), ErrorKind::invalid_argument, "Tensor::copy_",
+        source.shape_, " does not broadcast to ", shape_);
+  const Tensor from = source.expand(shape_);
   if (numel_ == 0) return *this;
   const bool dense_both = is_contiguous() && from.is_contiguous();
   if (dense_both && from.dtype_ == dtype_) {

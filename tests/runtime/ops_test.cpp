@@ -116,6 +116,39 @@ TEST(OpsErrors, NameTheOpAndBothShapes) {
   EXPECT_TRUE(refuses([&] { ops::axpy(a.transpose(), 1, a.transpose()); }, {"axpy"}));
 }
 
+TEST(OpsErrors, NameTheOpThatCannotBroadcastInPlace) {
+  const Tensor a = Tensor::zeros({2, 3});
+  EXPECT_TRUE(refuses([&] { ops::axpy(a, 1, Tensor::zeros({2})); }, {"axpy", "[2]", "[2, 3]"}));
+  EXPECT_TRUE(refuses([&] { ops::axpy(Tensor::zeros({3}), 1, a); }, {"axpy", "[2, 3]", "[3]"}));
+  EXPECT_TRUE(refuses([&] { a.copy_(Tensor::zeros({2})); }, {"copy_", "[2]", "[2, 3]"}));
+  EXPECT_TRUE(refuses([&] { a.copy_(Tensor::zeros({1, 2, 3})); }, {"copy_", "[1, 2, 3]"}));
+  EXPECT_TRUE(refuses([&] { (void)ops::sum_to(a, {1, 1, 1}); }, {"sum_to", "[1, 1, 1]"}));
+  EXPECT_TRUE(refuses([&] { (void)ops::sum_to(a, {2, 3, 1}); }, {"sum_to", "[2, 3, 1]"}));
+}
+
+TEST(OpsErrors, NameTheOpThatHasNoSuchArithmetic) {
+  const Tensor i = Tensor::zeros({2, 2}, DType::i32), at = Tensor::zeros({2}, DType::i64);
+  const auto unsupported = [](auto&& op, std::string_view name) {
+    return refuses(op, {name, "i32", "to(DType::f32)"}, ErrorKind::unsupported);
+  };
+  EXPECT_TRUE(unsupported([&] { (void)ops::add(i, i); }, "add"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::neg(i); }, "neg"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::exp(i); }, "exp"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::relu(i); }, "relu"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::scale(i, 2); }, "scale"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::matmul(i, i); }, "matmul"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::linear(i, i, {}); }, "linear"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::sum(i); }, "sum"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::sum(i, 0); }, "sum"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::sum_to(i, {2}); }, "sum_to"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::mean(i); }, "mean"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::log_softmax(i); }, "log_softmax"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::argmax(i); }, "argmax"));
+  EXPECT_TRUE(unsupported([&] { (void)ops::take(i, at); }, "take"));
+  EXPECT_TRUE(unsupported([&] { ops::add_at(i, at, 1); }, "add_at"));
+  EXPECT_TRUE(unsupported([&] { ops::axpy(i, 1, i); }, "axpy"));
+}
+
 TEST(OpsErrors, RefuseMixedDtypes) {
   const Tensor f = Tensor::zeros({2}), d = Tensor::zeros({2}, DType::f64);
   EXPECT_TRUE(refuses([&] { (void)ops::add(f, d); }, {"add", "f32", "f64"}));

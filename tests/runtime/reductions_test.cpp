@@ -77,6 +77,19 @@ TYPED_TEST(Reductions, SumToUndoesExpand) {
   EXPECT_TRUE(equal(ops::sum_to(this->random({0, 3}), {1, 3}), Tensor::zeros({1, 3}, this->dtype)));
 }
 
+TYPED_TEST(Reductions, OfHugeEmptyTensorsAreImmediate) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  EXPECT_EQ(ops::sum(Tensor::empty({kHuge, 5, 0}, this->dtype), 1).shape(), (Shape{kHuge, 0}));
+  EXPECT_EQ(ops::sum(Tensor::empty({kHuge, kHuge, 0, 5}, this->dtype), 3).numel(), 0);
+  EXPECT_TRUE(refuses([&] { (void)ops::sum(Tensor::empty({kHuge, kHuge, 0}, this->dtype), 2); }));
+}
+
+TYPED_TEST(Reductions, FindNaNAsTheLargest) {
+  const TypeParam nan = std::numeric_limits<TypeParam>::quiet_NaN();
+  const Tensor x = this->from({nan, 9, 1, 9, nan, 1, 1, nan, nan}, {3, 3});
+  EXPECT_EQ(values_of<std::int64_t>(ops::argmax(x)), (std::vector<std::int64_t>{0, 1, 1}));
+}
+
 TYPED_TEST(Reductions, FindTheFirstOfEqualMaxima) {
   const Tensor x = this->from({1, 3, 3, -1, -1, -1, 0, -2, 5}, {3, 3});
   EXPECT_EQ(values_of<std::int64_t>(ops::argmax(x)), (std::vector<std::int64_t>{1, 0, 2}));
