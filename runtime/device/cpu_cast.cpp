@@ -12,6 +12,11 @@
 namespace shoal {
 namespace {
 
+// As which type elements of T are read. Bytes from another process or a file need not be what a
+// bool may be, so they are not loaded as one.
+template <class T>
+using Loaded = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+
 // The arithmetic type that stands for T while converting.
 template <class T>
 auto widen(T value) {
@@ -61,9 +66,15 @@ void cpu_cast(DType to_dtype, void* y, DType from_dtype, const void* x, std::int
   }
   visit_dtype(from_dtype, [&]<class From>() {
     visit_dtype(to_dtype, [&]<class To>() {
-      const auto* in = static_cast<const From*>(x);
+      const auto* in = static_cast<const Loaded<From>*>(x);
       auto* out = static_cast<To*>(y);
-      for (std::int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[i]);
+      for (std::int64_t i = 0; i < n; ++i) {
+        if constexpr (std::is_same_v<From, bool>) {
+          out[i] = convert<To>(in[i] != 0);
+        } else {
+          out[i] = convert<To>(in[i]);
+        }
+      }
     });
   });
 }

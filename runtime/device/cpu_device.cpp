@@ -110,7 +110,8 @@ class CpuDevice final : public Device {
 
   void copy_strided(DType dtype, void* to, const void* from,
                     std::span<const CopyAxis> axes) override {
-    visit_dtype(dtype, [&]<class T>() {
+    // Bytes are copied as they are, also those that no bool may be.
+    visit_dtype(dtype == DType::boolean ? DType::u8 : dtype, [&]<class T>() {
       copy_axes(static_cast<T*>(to), static_cast<const T*>(from), axes);
     });
   }

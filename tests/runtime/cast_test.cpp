@@ -117,6 +117,14 @@ TEST(BoolCast, IsNotZero) {
   EXPECT_TRUE((cast<bool, BFloat16>({0x7fc0}))) << "NaN";
 }
 
+TEST(BoolCast, TakesAnyByteForTrue) {
+  const Tensor bytes = Tensor::from<std::uint8_t>({0, 1, 2, 255});
+  const Tensor foreign = Tensor::over(bytes.storage(), DType::boolean, {2, 2}, {2, 1});
+  EXPECT_EQ(values_of<std::int32_t>(foreign.to(DType::i32)),
+            (std::vector<std::int32_t>{0, 1, 1, 1}));
+  EXPECT_EQ(values_of<float>(foreign.transpose().to(DType::f32)), (std::vector<float>{0, 1, 1, 1}));
+}
+
 std::uint16_t half_bits(float value) { return cast<Half, float>(value).bits; }
 std::uint16_t bfloat16_bits(float value) { return cast<BFloat16, float>(value).bits; }
 
