@@ -227,7 +227,7 @@ Tensor argmax(const Tensor& x) {
   Shape shape = x.shape();
   shape.erase(x.rank() - 1);
   const Tensor in = x.contiguous();
-  const Tensor y = Tensor::empty(shape, DType::i64);
+  Tensor y = Tensor::empty(shape, DType::i64);
   visit_floating(x.dtype(), [&]<class T>() {
     const auto below = [](T a, T b) { return a < b || (std::isnan(b) && !std::isnan(a)); };
     const T* row = in.data<T>();

@@ -77,8 +77,8 @@ TYPED_TEST(Elements, AreFoundAtTheirIndices) {
 TYPED_TEST(Elements, FillAViewAndNothingElse) {
   const Tensor tensor = Tensor::zeros({3, 4}, this->dtype);
   tensor.slice(1, 1, 4, 2).fill_(1);
-  std::vector<TypeParam> wanted;
-  for (int i = 0; i < 12; ++i) wanted.push_back(this->number(i % 2));
+  std::vector<TypeParam> wanted(12, this->number(0));
+  for (std::size_t i = 1; i < 12; i += 2) wanted[i] = this->number(1);
   EXPECT_EQ(values_of<TypeParam>(tensor), wanted);
   tensor.transpose().zero_();
   EXPECT_TRUE(equal(tensor, Tensor::zeros({3, 4}, this->dtype)));

@@ -10,7 +10,6 @@
 namespace shoal {
 namespace {
 
-using test::element;
 using test::for_each_index;
 using test::Index;
 using test::values_of;
@@ -173,9 +172,10 @@ void reshape(Viewed& v) {
   if (count > 0 && shape.rank() > 0 && random(0, 1))
     asked[static_cast<int>(random(0, shape.rank() - 1))] = -1;
   const bool fits = v.model.fits_strides(shape);
-  const auto storage = v.tensor.storage();
+  // Once copied, elements no longer lie where the base has them, and the model cannot tell.
+  const bool was_view = v.is_view();
   v.tensor = v.tensor.reshape(asked);
-  RC_ASSERT((v.tensor.storage() == storage) == fits);
+  RC_ASSERT(!was_view || v.is_view() == fits);
   v.model.shape = shape;
 }
 
