@@ -71,21 +71,10 @@ std::int64_t numel(const Shape& shape) {
 
 Strides contiguous_strides(const Shape& shape) {
   Strides strides = Strides::filled(shape.rank(), 1);
-<<<<<<< HEAD
-  std::int64_t reach = 1;
-  bool overflow = false;
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    strides[axis] = reach;
-    overflow |= __builtin_mul_overflow(reach, std::max<std::int64_t>(shape[axis], 1), &reach);
-  }
-  // Only a shape without elements may multiply beyond 63 bits, and no stride leads anywhere in it.
-  return overflow ? Strides::filled(shape.rank(), 0) : strides;
-=======
   if (numel(shape) == 0) return strides;
   for (int axis = shape.rank() - 2; axis >= 0; --axis)
     strides[axis] = strides[axis + 1] * shape[axis + 1];
   return strides;
->>>>>>> tensor-tests
 }
 
 Shape broadcast_shapes(const Shape& a, const Shape& b, const char* call) {
