@@ -84,8 +84,8 @@ TEST(Generator, RefusesRangesItCannotDrawFrom) {
 TEST(UniformTensor, StaysBelowTheEndAfterRounding) {
   Generator generator(6);
   const float high = std::nextafter(1.0f, 2.0f);
-  for (const float value : Tensor::uniform({100}, 1, high, generator).span<float>())
-    EXPECT_EQ(value, 1.0f);
+  const Tensor drawn = Tensor::uniform({100}, 1, high, generator);
+  for (const float value : drawn.span<float>()) EXPECT_EQ(value, 1.0f);
 }
 
 TEST(UniformTensor, RefusesOtherTypes) {
