@@ -1,0 +1,146 @@
+#include "house/layering.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <regex>
+#include <sstream>
+
+namespace shoal::house {
+namespace {
+
+constexpr int kMaxLines = 400;
+
+struct Layer {
+  std::string_view folder;
+  int height;
+};
+
+// A file includes its own layer and lower ones. Two of one height do not know each other.
+constexpr std::array kLayers{
+    Layer{"tools", 10},         Layer{"optim", 9},           Layer{"autograd", 8},
+    Layer{"runtime/comm", 7},   Layer{"runtime/process", 6}, Layer{"runtime/ipc", 5},
+    Layer{"runtime/io", 4},     Layer{"runtime/tensor", 3},  Layer{"runtime/shm", 2},
+    Layer{"runtime/device", 2}, Layer{"runtime/base", 1},
+};
+
+// autograd is above them and still does not know that processes exist.
+constexpr std::array<std::string_view, 3> kAboutProcesses{"runtime/comm", "runtime/process",
+                                                          "runtime/ipc"};
+
+struct Guest {
+  std::string_view prefix;  // of what stands between < and >
+  std::vector<std::string_view> hosts;
+};
+
+// Headers that are neither the standard library's nor the system's, and who may include them.
+const std::vector<Guest>& guests() {
+  static const std::vector<Guest> all{
+      {"Eigen/", {"runtime/device/", "runtime/tensor/eigen_map.h"}},
+      {"boost/", {"runtime/shm/"}},
+      {"nlohmann/", {"runtime/io/", "tools/"}},
+      {"zlib.h", {"runtime/io/"}},
+      {"CLI/", {"tools/"}},
+  };
+  return all;
+}
+
+// The folders that the system's own headers come in.
+constexpr std::array<std::string_view, 6> kSystemFolders{"sys/",  "linux/", "netinet/",
+                                                         "arpa/", "asm/",   "bits/"};
+
+const Layer* layer_of(std::string_view path) {
+  const auto found = std::ranges::find_if(kLayers, [&](const Layer& layer) {
+    return path.starts_with(layer.folder) && path.substr(layer.folder.size()).starts_with('/');
+  });
+  return found == kLayers.end() ? nullptr : &*found;
+}
+
+// Where "shoal/…" lies in the tree; the umbrella is the one header that lies elsewhere.
+std::string path_of(std::string_view spelling) {
+  constexpr std::string_view kPrefix = "shoal/";
+  if (spelling == "shoal/shoal.h") return "optim/shoal.h";
+  return std::string(spelling.substr(kPrefix.size()));
+}
+
+std::optional<std::string> own_header_violation(
+    const std::string& path, const Layer& layer, const std::string& spelling,
+    const std::function<bool(const std::string&)>& exists) {
+  if (!spelling.starts_with("shoal/")) return "is not spelled \"shoal/…\"";
+  const std::string target = path_of(spelling);
+  if (!exists(target)) return "does not exist";
+  const Layer* other = layer_of(target);
+  if (other == nullptr) return "belongs to no layer";
+  const bool own = other->folder == layer.folder;
+  if (!own && other->height >= layer.height) {
+    return std::string(layer.folder) + " is not above " + std::string(other->folder);
+  }
+  if (layer.folder == "autograd" && std::ranges::count(kAboutProcesses, other->folder) != 0) {
+    return "autograd does not know that processes exist";
+  }
+  if (target == "optim/shoal.h" && path.starts_with("optim/")) return "the umbrella is for users";
+  return std::nullopt;
+}
+
+std::optional<std::string> foreign_header_violation(const std::string& path,
+                                                    const std::string& spelling) {
+  if (spelling.starts_with("shoal/")) return "stands between <>: the library's own go between \"\"";
+  for (const Guest& guest : guests()) {
+    if (!spelling.starts_with(guest.prefix)) continue;
+    const bool welcome = std::ranges::any_of(
+        guest.hosts, [&](std::string_view host) { return path.starts_with(host); });
+    if (welcome) return std::nullopt;
+    return std::string(guest.prefix) + " is not for this folder";
+  }
+  const bool system = std::ranges::any_of(
+      kSystemFolders, [&](std::string_view folder) { return spelling.starts_with(folder); });
+  if (!system && (spelling.find('/') != std::string::npos || spelling.ends_with(".hpp"))) {
+    return "is of a library that layering.cpp does not list";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> violations(const Source& source,
+                                    const std::function<bool(const std::string& path)>& exists) {
+  static const std::regex include(R"(^\s*#\s*include\s*(["<])([^">]+)[">].*)");
+  const Layer* layer = layer_of(source.path);
+  if (layer == nullptr) return {source.path + ": lies in no folder that layering.cpp lists"};
+
+  std::vector<std::string> found;
+  std::istringstream lines(source.text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    std::smatch match;
+    if (!std::regex_match(line, match, include)) continue;
+    const std::string spelling = match[2];
+    const auto reason = match[1] == "<"
+                            ? foreign_header_violation(source.path, spelling)
+                            : own_header_violation(source.path, *layer, spelling, exists);
+    if (reason) {
+      found.push_back(source.path + ":" + std::to_string(number) + ": " + spelling + " " + *reason);
+    }
+  }
+  if (number > kMaxLines) {
+    found.push_back(source.path + ": " + std::to_string(number) + " lines; a file of over " +
+                    std::to_string(kMaxLines) + " is two ideas");
+  }
+  return found;
+}
+
+std::vector<std::string> public_headers(std::string_view cmake_lists) {
+  static const std::regex list(R"(\sHEADERS\s+([^)$]*)\))");
+  const std::string text(cmake_lists);
+  std::vector<std::string> headers;
+  for (auto match = std::sregex_iterator(text.begin(), text.end(), list);
+       match != std::sregex_iterator(); ++match) {
+    std::istringstream words((*match)[1]);
+    std::copy(std::istream_iterator<std::string>(words), {}, std::back_inserter(headers));
+  }
+  return headers;
+}
+
+}  // namespace shoal::house
