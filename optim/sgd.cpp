@@ -44,6 +44,12 @@ Sgd::Sgd(std::vector<autograd::Variable> parameters, const SgdOptions& options)
   }
 }
 
+void Sgd::set_lr(double lr) {
+  SgdOptions changed = options_;
+  changed.lr = lr;
+  options_ = checked(changed);
+}
+
 void Sgd::step() {
   for (Slot& slot : slots_) {
     const Tensor& w = slot.parameter.value();

@@ -35,6 +35,9 @@ class Sgd {
   void step();
   void zero_grad();
 
+  // For the steps from now on; at least 0 and finite, or Error(invalid_argument).
+  void set_lr(double lr);
+
   [[nodiscard]] const SgdOptions& options() const { return options_; }
 
  private:

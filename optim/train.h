@@ -19,10 +19,14 @@ struct TrainOptions {
   int epochs = 1;
   std::int64_t batch_size = 32;
   SgdOptions sgd{};
+  // The learning rate goes linearly from sgd.lr at the first step to lr_final times that at the
+  // last; 1 keeps it. Small steps at the end settle what large ones leave in motion.
+  double lr_final = 1;
   Loss loss = Loss::cross_entropy;
   std::uint64_t seed = 0;  // of the order of samples
 
-  // Throws Error(invalid_argument) for fewer than one epoch, or a batch of no samples.
+  // Throws Error(invalid_argument) for fewer than one epoch, a batch of no samples, or
+  // lr_final outside [0, 1].
   void validate() const;
 };
 

@@ -15,6 +15,13 @@ Variable loss_of(Loss loss, const Variable& output, const Tensor& targets) {
                                      : autograd::mse_loss(output, Variable(targets));
 }
 
+// `done` of `share` samples into the epoch.
+double lr_at(const TrainOptions& options, int epoch, std::size_t done, std::size_t share) {
+  const double progress =
+      (epoch + static_cast<double>(done) / static_cast<double>(share)) / options.epochs;
+  return options.sgd.lr * (1 - (1 - options.lr_final) * progress);
+}
+
 double number(const Tensor& scalar) { return scalar.to(DType::f64).item<double>(); }
 
 }  // namespace
@@ -23,6 +30,8 @@ void TrainOptions::validate() const {
   check(epochs >= 1, ErrorKind::invalid_argument, "train", epochs, " epochs; at least 1 is needed");
   check(batch_size >= 1, ErrorKind::invalid_argument, "train", "a batch of ", batch_size,
         " samples; at least 1 is needed");
+  check(lr_final >= 0 && lr_final <= 1, ErrorKind::invalid_argument, "train", "lr_final is ",
+        lr_final, "; it must be from 0 to 1");
 }
 
 void train_share(autograd::Module& model, const Dataset& data, const TrainOptions& options,
@@ -39,6 +48,7 @@ void train_share(autograd::Module& model, const Dataset& data, const TrainOption
       left = left.subspan(indices.size());
       const Batch batch = gather(data, indices, dtype);
 
+      sgd.set_lr(lr_at(options, epoch, share.size() - left.size() - indices.size(), share.size()));
       sgd.zero_grad();
       const Variable loss =
           loss_of(options.loss, model.forward(Variable(batch.inputs)), batch.targets);

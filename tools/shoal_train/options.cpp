@@ -36,6 +36,7 @@ std::optional<TrainCommand> parse_command(int argc, char** argv, int& exit_code)
   command.training.workers = default_workers();
   command.training.epochs = 5;
   command.training.sgd.lr = 0.1;
+  command.training.lr_final = 0.05;
   std::string mode = "single", model = "mlp", strategy(to_string(get_sharing_strategy())),
               start_method = "spawn";
 
@@ -65,6 +66,9 @@ std::optional<TrainCommand> parse_command(int argc, char** argv, int& exit_code)
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--batch", command.training.batch_size, "Samples a step")->check(count);
   app.add_option("--lr", command.training.sgd.lr, "Learning rate")->check(positive);
+  app.add_option("--lr-final", command.training.lr_final,
+                 "Fraction of --lr that is left at the end; it falls linearly")
+      ->check(CLI::Range(0.0, 1.0));
   app.add_option("--momentum", command.training.sgd.momentum, "Momentum, private to each worker")
       ->check(not_negative);
   app.add_option("--strategy", strategy, "How memory is shared (hogwild)")
