@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <optional>
-#include <regex>
 #include <sstream>
 
 namespace shoal::house {
@@ -101,11 +99,32 @@ std::optional<std::string> foreign_header_violation(const std::string& path,
   return std::nullopt;
 }
 
+struct Include {
+  bool angled;
+  std::string spelling;
+};
+
+// Of a line `#include "…"` or `#include <…>`, with blanks wherever the language lets them be.
+std::optional<Include> parse_include(std::string_view line) {
+  const auto skip_blanks = [&] {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  };
+  for (const std::string_view word : {"#", "include"}) {
+    skip_blanks();
+    if (!line.starts_with(word)) return std::nullopt;
+    line.remove_prefix(word.size());
+  }
+  skip_blanks();
+  if (!line.starts_with('"') && !line.starts_with('<')) return std::nullopt;
+  const bool angled = line.front() == '<';
+  line.remove_prefix(1);
+  return Include{angled, std::string(line.substr(0, line.find(angled ? '>' : '"')))};
+}
+
 }  // namespace
 
 std::vector<std::string> violations(const Source& source,
                                     const std::function<bool(const std::string& path)>& exists) {
-  static const std::regex include(R"(^\s*#\s*include\s*(["<])([^">]+)[">].*)");
   const Layer* layer = layer_of(source.path);
   if (layer == nullptr) return {source.path + ": lies in no folder that layering.cpp lists"};
 
@@ -114,10 +133,10 @@ std::vector<std::string> violations(const Source& source,
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    std::smatch match;
-    if (!std::regex_match(line, match, include)) continue;
-    const std::string spelling = match[2];
-    const auto reason = match[1] == "<"
+    const auto include = parse_include(line);
+    if (!include) continue;
+    const auto& spelling = include->spelling;
+    const auto reason = include->angled
                             ? foreign_header_violation(source.path, spelling)
                             : own_header_violation(source.path, *layer, spelling, exists);
     if (reason) {
@@ -132,13 +151,17 @@ std::vector<std::string> violations(const Source& source,
 }
 
 std::vector<std::string> public_headers(std::string_view cmake_lists) {
-  static const std::regex list(R"(\sHEADERS\s+([^)$]*)\))");
-  const std::string text(cmake_lists);
   std::vector<std::string> headers;
-  for (auto match = std::sregex_iterator(text.begin(), text.end(), list);
-       match != std::sregex_iterator(); ++match) {
-    std::istringstream words((*match)[1]);
-    std::copy(std::istream_iterator<std::string>(words), {}, std::back_inserter(headers));
+  std::istringstream words{std::string(cmake_lists)};
+  bool listing = false;
+  for (std::string word; words >> word;) {
+    if (!listing) {
+      listing = word == "HEADERS";
+      continue;
+    }
+    const auto end = word.find(')');
+    if (end != 0) headers.push_back(word.substr(0, end));
+    listing = end == std::string::npos;
   }
   return headers;
 }
