@@ -45,7 +45,8 @@ std::optional<TrainCommand> parse_command(int argc, char** argv, int& exit_code)
       "share one model.\nExit codes: 0 trained, 1 failed, 2 wrong arguments.",
       "shoal-train");
   app.set_version_flag("--version", "shoal-train " + std::string(kVersion));
-  app.option_defaults()->always_capture_default();
+  // A script that brings its own options can be given others after them.
+  app.option_defaults()->always_capture_default()->take_last();
   const auto count = CLI::Range(1, 1'000'000'000).description("at least 1");
   const auto positive = number_from(0, true, "a number above 0");
   const auto not_negative = number_from(0, false, "a number of at least 0");
