@@ -8,6 +8,7 @@
 
 #include "shoal/runtime/base/deadline.h"
 #include "shoal/runtime/base/error.h"
+#include "shoal/runtime/shm/orphans.h"
 #include "shoal/runtime/shm/process_token.h"
 
 namespace shoal {
@@ -18,6 +19,12 @@ constexpr int kExitWithLauncher = 1;
 void watch(const Fd& launcher, int rank) {
   if (!wait_ready(launcher.get(), POLLIN, kForever)) return;
   retire_my_token();
+  // Also for what the launcher held by name and this process had not yet taken over.
+  try {
+    reap_orphans();
+  } catch (const std::exception&) {
+    // The next process to come reaps.
+  }
   const std::string text =
       concat("shoal: rank ", rank, " ends, since the process that launched it has ended\n");
   // Nobody may be left to read it; SIGPIPE is blocked in this thread.

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "shoal/runtime/shm/orphans.h"
 #include "support/program.h"
 #include "tools/tiny_mnist.h"
 
@@ -44,6 +45,10 @@ class Crash : public testing::TestWithParam<Variant> {
     for (const pid_t pid : pids) watched.push_back(open_pidfd(pid));
     return watched;
   }
+
+  // Killed processes give nothing back; the next process of Shoal's, here this one, does it for
+  // them.
+  void TearDown() override { reap_orphans(); }
 
   TinyMnist data_;
 };
