@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 
 #include "shoal/autograd/modules.h"
@@ -49,6 +50,13 @@ void save(const autograd::Module& model, const std::string& path) {
 // Whether the result can be saved is better known before training than after: a file of the same
 // size is written beside it and removed again.
 void rehearse_save(const autograd::Module& model, const std::string& path) {
+  if (std::filesystem::path(path).filename().empty() || std::filesystem::is_directory(path)) {
+    throw Error({.kind = ErrorKind::invalid_argument,
+                 .call = "--save",
+                 .subject = path,
+                 .reason = "names no file",
+                 .remedy = "Name a file inside the folder"});
+  }
   const std::string rehearsal = concat(path, ".", ::getpid(), ".rehearsal");
   try {
     save(model, rehearsal);
@@ -82,9 +90,10 @@ int run(const TrainCommand& command) {
                  .remedy = "Choose a smaller --lr"});
   }
   const double accuracy = optim::accuracy(*model, mnist.test);
-  if (!command.save.empty()) save(*model, command.save);
   progress.say(to_text(command, report, accuracy));
   if (command.json) std::cout << to_json(command, report, accuracy) << std::endl;
+  if (!command.save.empty()) save(*model, command.save);
+  check(std::cout.good(), ErrorKind::system, "write", "standard output took no result");
   return 0;
 }
 
