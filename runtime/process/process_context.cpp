@@ -96,7 +96,7 @@ void ProcessContext::State::signal_all(int signal) const {
 
 void ProcessContext::State::terminate(double grace) noexcept {
   try {
-    if (all_ended()) return;
+    if (owner != ::getpid() || all_ended()) return;
     signal_all(SIGTERM);
     const Deadline patience = in_seconds(grace);
     while (collect(patience)) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <mutex>
 #include <optional>
@@ -27,8 +28,9 @@ struct WorkerRecord {
 struct ProcessContext::State {
   std::vector<WorkerRecord> workers;
   double grace_seconds = 1;
-  int failed_rank = -1;  // the first to fail
-  std::string failure;   // what its report pipe held
+  pid_t owner = ::getpid();  // a child forked by the program copies this object, not the workers
+  int failed_rank = -1;      // the first to fail
+  std::string failure;       // what its report pipe held
 
   State();
   State(const State&) = delete;

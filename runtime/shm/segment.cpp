@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/interprocess/mapped_region.hpp>
 #include <cerrno>
 #include <limits>
@@ -55,8 +56,21 @@ void reserve(const Fd& memory, std::size_t nbytes, SharingStrategy strategy) {
   constexpr auto kMost =
       static_cast<std::size_t>(std::numeric_limits<off_t>::max()) - kSegmentDataOffset;
   if (nbytes > kMost) throw_full(EFBIG, nbytes, strategy);
-  while (::fallocate(memory.get(), 0, 0, static_cast<off_t>(kSegmentDataOffset + nbytes)) < 0) {
-    if (errno != EINTR) throw_full(errno, nbytes, strategy);
+  // All at once, so that too little space is known before any is taken. A signal makes the kernel
+  // undo the whole of a call, though; under a profiler's timer that might never end, so after one
+  // it goes on piece by piece.
+  constexpr off_t kPiece = off_t{1} << 20;
+  const auto total = static_cast<off_t>(kSegmentDataOffset + nbytes);
+  off_t most = total;
+  for (off_t at = 0; at < total;) {
+    const off_t piece = std::min(most, total - at);
+    if (::fallocate(memory.get(), 0, at, piece) == 0) {
+      at += piece;
+    } else if (errno == EINTR) {
+      most = kPiece;
+    } else {
+      throw_full(errno, nbytes, strategy);
+    }
   }
 }
 
@@ -176,8 +190,8 @@ Segment Segment::attach(const SegmentId& expected, TokenId sender) {
   Segment segment(std::make_unique<Mapping>(memory, header.nbytes), Fd{});
   segment.mapping_->id = expected;
   segment.mapping_->strategy = SharingStrategy::file_system;
-  check(segment.ledger().exchange(sender, token), ErrorKind::malformed, "Segment::attach",
-        "the message does not hold ", expected.to_string(), ", which it names");
+  check(sender != 0 && segment.ledger().exchange(sender, token), ErrorKind::malformed,
+        "Segment::attach", "the message does not hold ", expected.to_string(), ", which it names");
   segment.holder_ = token;
   return segment;
 }
