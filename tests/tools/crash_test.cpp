@@ -91,8 +91,8 @@ class SmallShm : public testing::Test {
   [[nodiscard]] std::vector<std::string> command(const std::string& size,
                                                  const std::string& arguments) const {
     return {"unshare", "--mount", "sh", "-c",
-            concat("mount -t tmpfs -o size=", size, " tmpfs /dev/shm && ", SHOAL_TRAIN, " --data ",
-                   data_.path(), " --mode hogwild --workers 2 --quiet ", arguments,
+            concat("mount -t tmpfs -o size=", size, " tmpfs /dev/shm && '", SHOAL_TRAIN,
+                   "' --data '", data_.path(), "' --mode hogwild --workers 2 --quiet ", arguments,
                    "; code=$?; ls /dev/shm >&2; exit $code")};
   }
   TinyMnist data_;
@@ -118,9 +118,9 @@ TEST_F(SmallShm, IsLeftEmptyWhenAWorkerOrTheParentIsKilled) {
   for (const char* victim : {"$(pgrep -P $p | tail -n 1)", "$p"}) {
     Program program(
         {"unshare", "--mount", "bash", "-c",
-         concat("mount -t tmpfs -o size=64m tmpfs /dev/shm\n", SHOAL_TRAIN, " --data ",
+         concat("mount -t tmpfs -o size=64m tmpfs /dev/shm\n'", SHOAL_TRAIN, "' --data '",
                 data_.path(),
-                " --mode hogwild --workers 2 --quiet --epochs 1000000 --strategy file_system "
+                "' --mode hogwild --workers 2 --quiet --epochs 1000000 --strategy file_system "
                 "2>/dev/null &\np=$!\n"
                 // Both have run once their tokens stand beside the parent's.
                 "until [ $(ls /dev/shm | grep -c token) = 3 ]; do :; done\n"
