@@ -16,11 +16,13 @@ build_packages=(
   nlohmann-json3-dev
   zlib1g-dev
 )
-# To build and run the tests; ccache since three presets compile much of the same.
+# To build and run the tests, and build the benchmarks; ccache since three presets compile much of the same.
 test_packages=(
   ccache
+  libbenchmark-dev
   libgtest-dev
   librapidcheck-dev
+  procps
 )
 # To check the tree as .ci/run does.
 check_packages=(
