@@ -65,26 +65,26 @@ class Variable::State::Backward {
       auto [state, dy] = std::move(ready_.back());
       ready_.pop_back();
       // Used up from here on, whatever the rule does.
-      const std::unique_ptr<Node> node = std::move(state->node);
-      Grads grads = node->rule(dy);
+      const std::unique_ptr<Node> used = std::move(state->node);
+      Grads grads = used->rule(dy);
       dy = {};
-      check(grads.size() == node->inputs.size(), ErrorKind::invalid_argument, "backward", "'",
-            state->op, "' has ", node->inputs.size(), " inputs, its rule gave ", grads.size(),
+      check(grads.size() == used->inputs.size(), ErrorKind::invalid_argument, "backward", "'",
+            state->op, "' has ", used->inputs.size(), " inputs, its rule gave ", grads.size(),
             " gradients");
       for (std::size_t i = 0; i < grads.size(); ++i)
-        if (node->inputs[i].defined()) send(state->op, node->inputs[i].state_, std::move(grads[i]));
+        if (used->inputs[i].defined()) send(state->op, used->inputs[i].state_, std::move(grads[i]));
     }
   }
 
  private:
-  void send(const char* op, const std::shared_ptr<State>& input, Tensor gradient) {
-    const Tensor& value = input->value;
-    check(gradient.defined(), ErrorKind::invalid_argument, "backward", "the rule of '", op,
-          "' gave no gradient for its input of shape ", value.shape());
-    check(gradient.shape() == value.shape() && gradient.dtype() == value.dtype(),
-          ErrorKind::invalid_argument, "backward", "the rule of '", op, "' gave ",
+  void send(const char* name, const std::shared_ptr<State>& input, Tensor gradient) {
+    const Tensor& target = input->value;
+    check(gradient.defined(), ErrorKind::invalid_argument, "backward", "the rule of '", name,
+          "' gave no gradient for its input of shape ", target.shape());
+    check(gradient.shape() == target.shape() && gradient.dtype() == target.dtype(),
+          ErrorKind::invalid_argument, "backward", "the rule of '", name, "' gave ",
           to_string(gradient.dtype()), " ", gradient.shape(), " for its input of ",
-          to_string(value.dtype()), " ", value.shape());
+          to_string(target.dtype()), " ", target.shape());
     if (input->is_leaf) {
       input->accumulate(std::move(gradient));
       return;
