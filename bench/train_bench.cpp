@@ -25,13 +25,14 @@ void hogwild(benchmark::State& state) {
                      .targets = targets};
   HogwildOptions options;
   options.epochs = 2;
+  options.batch_size = state.range(1);
   options.workers = static_cast<int>(state.range(0));
   for (auto _ : state) benchmark::DoNotOptimize(train_hogwild(model, data, options));
   state.SetItemsProcessed(state.iterations() * options.epochs * kSamples);
 }
 BENCHMARK(hogwild)
-    ->Arg(1)
-    ->Arg(2)
+    ->ArgNames({"workers", "batch"})
+    ->ArgsProduct({{1, 2}, {32, 64}})
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond)
     ->Repetitions(5)

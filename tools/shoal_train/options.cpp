@@ -35,7 +35,8 @@ std::optional<TrainCommand> parse_command(int argc, char** argv, int& exit_code)
   TrainCommand command;
   command.training.workers = default_workers();
   command.training.epochs = 5;
-  command.training.sgd.lr = 0.1;
+  command.training.batch_size = 64;
+  command.training.sgd.lr = 0.2;
   command.training.lr_final = 0.05;
   std::string mode = "single", model = "mlp", strategy(to_string(get_sharing_strategy())),
               start_method = "spawn";
