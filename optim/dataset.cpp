@@ -29,8 +29,8 @@ Tensor gather_rows(const Tensor& from, std::span<const std::int64_t> indices) {
 
 Dataset Dataset::first(std::int64_t n) const {
   Dataset part = *this;
-  part.inputs = inputs.slice(0, 0, n);
-  part.targets = targets.slice(0, 0, n);
+  part.inputs = inputs.slice(0, 0, n).clone();
+  part.targets = targets.slice(0, 0, n).clone();
   return part;
 }
 

@@ -17,7 +17,8 @@ struct Dataset {
 
   [[nodiscard]] std::int64_t size() const { return inputs.size(0); }
 
-  // The first n samples, as views; all if there are fewer.
+  // The first n samples, copied, so that sharing them does not share the rest; all if there are
+  // fewer.
   [[nodiscard]] Dataset first(std::int64_t n) const;
 
   // Throws Error(invalid_argument) unless there is a sample, and a target for each.

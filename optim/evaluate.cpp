@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shoal/runtime/base/error.h"
 #include "shoal/runtime/tensor/ops.h"
 
 namespace shoal::optim {
 
 double accuracy(autograd::Module& model, const Dataset& data, std::int64_t batch_size) {
   data.validate();
+  check(batch_size >= 1, ErrorKind::invalid_argument, "accuracy", "a batch of ", batch_size,
+        " samples; at least 1 is needed");
   const autograd::NoGradScope no_grad;
   const auto parameters = model.parameters();
   const DType dtype = parameters.empty() ? DType::f32 : parameters.front().dtype();

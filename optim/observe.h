@@ -26,7 +26,8 @@ class Observing {
   TrainObserver observer_;
   Deadline::Clock::time_point start_ = Deadline::Clock::now();
   Deadline next_ = in_seconds(kInterval);
-  std::int64_t epoch_end_;  // samples at which the next epoch is finished
+  int epochs_done_ = 0;
+  double loss_ = 0;
 };
 
 }  // namespace shoal::optim

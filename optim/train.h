@@ -35,7 +35,7 @@ struct TrainProgress {
   int epochs_done = 0;  // by all workers
   std::int64_t samples = 0;
   std::int64_t total_samples = 0;
-  double loss = 0;  // mean over the samples so far of the first epoch that is not done
+  double loss = 0;  // mean over the latest epoch in which all workers are, or which they ended
   double seconds = 0;
 };
 

@@ -48,15 +48,17 @@ TrainBoard::Sum TrainBoard::sum(int epoch) const {
   return total;
 }
 
-TrainProgress TrainBoard::progress(std::int64_t samples_per_epoch) const {
-  TrainProgress progress{.total_samples = samples_per_epoch * epochs_};
+TrainProgress TrainBoard::progress(std::int64_t samples_per_epoch, int done) const {
+  TrainProgress progress{.epochs_done = done,
+                         .samples = done * samples_per_epoch,
+                         .total_samples = samples_per_epoch * epochs_};
   bool current = true;
-  for (int epoch = 0; epoch < epochs_; ++epoch) {
+  for (int epoch = done; epoch < epochs_; ++epoch) {
     const Sum total = sum(epoch);
+    if (total.samples == 0) break;  // nobody is there yet, nor further
     progress.samples += total.samples;
-    if (current && total.samples > 0)
-      progress.loss = total.loss / static_cast<double>(total.samples);
-    if (total.samples < samples_per_epoch) current = false;
+    if (current) progress.loss = total.loss / static_cast<double>(total.samples);
+    current = current && total.samples == samples_per_epoch;
     if (current) ++progress.epochs_done;
   }
   return progress;

@@ -17,8 +17,9 @@ class TrainBoard {
   // Adds a batch of `samples` whose losses sum to `loss`. By the worker of that rank alone.
   void add(int rank, int epoch, std::int64_t samples, double loss) const;
 
-  // Of all workers, out of `samples_per_epoch` each epoch.
-  [[nodiscard]] TrainProgress progress(std::int64_t samples_per_epoch) const;
+  // Of all workers, out of `samples_per_epoch` each epoch. The first `done` epochs are known to be
+  // done, and not looked at again.
+  [[nodiscard]] TrainProgress progress(std::int64_t samples_per_epoch, int done = 0) const;
   [[nodiscard]] std::vector<double> epoch_losses() const;
 
   [[nodiscard]] std::vector<Tensor> tensors() const { return {samples_, losses_}; }

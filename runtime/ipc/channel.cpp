@@ -47,9 +47,40 @@ struct Channel::State {
   std::vector<std::byte> buffer;
   std::vector<std::byte> body;  // of a message whose first packets have come
   std::vector<Fd> fds;
+  std::optional<PacketHeader> before;  // of the packet before, while a message is incomplete
+  bool broken = false;
   // Relaxed: a flag to look at, it orders nothing.
   std::atomic<bool> closed{false};
+
+  // Takes packets until a message is whole. Keeps what has come when the deadline passes.
+  Transfer assemble(Deadline deadline);
 };
+
+Transfer Channel::State::assemble(Deadline deadline) {
+  for (;;) {
+    std::size_t nbytes = 0;
+    const std::size_t fds_before = fds.size();
+    const Transfer got = receive_packet(socket.get(), buffer, nbytes, fds, deadline);
+    if (got != Transfer::done) return got;
+    WireReader reader{std::span(buffer).first(nbytes)};
+    const auto header = reader.get<PacketHeader>();
+    const std::uint64_t bytes_here = reader.left();
+    // Each packet announces exactly what the one before left over, so a message has an end.
+    const bool follows = !before || (before->bytes_after == header.bytes_after + bytes_here &&
+                                     before->fds_after == header.fds_after + header.fds_here &&
+                                     bytes_here + header.fds_here > 0);
+    check(follows && header.bytes_after <= kMostBytes && header.fds_after <= kMostFds &&
+              fds.size() - fds_before == header.fds_here,
+          ErrorKind::malformed, "receive", "a packet's header does not fit its contents");
+    const auto chunk = std::span(buffer).subspan(sizeof header, reader.left());
+    body.insert(body.end(), chunk.begin(), chunk.end());
+    if (header.bytes_after == 0 && header.fds_after == 0) {
+      before.reset();
+      return Transfer::done;
+    }
+    before = header;
+  }
+}
 
 std::pair<Channel, Channel> Channel::pair() {
   auto [left, right] = make_socket_pair();
@@ -93,29 +124,27 @@ bool Channel::send(const Message& message, Deadline deadline) {
 std::optional<Message> Channel::receive(Deadline deadline) {
   State& s = *state_;
   const std::scoped_lock hold(s.receiving);
-  for (;;) {
-    std::size_t nbytes = 0;
-    const std::size_t fds_before = s.fds.size();
-    const Transfer got = receive_packet(s.socket.get(), s.buffer, nbytes, s.fds, deadline);
+  check(!s.broken, ErrorKind::malformed, "receive", "an earlier error broke this channel");
+  std::vector<std::byte> body;
+  std::vector<Fd> fds;
+  try {
+    const Transfer got = s.assemble(deadline);
     if (got == Transfer::timed_out) return std::nullopt;
+    body = std::exchange(s.body, {});
+    fds = std::exchange(s.fds, {});
     if (got == Transfer::closed) {
       // A message that breaks off is a sender that was killed while sending: it never was sent.
-      s.body.clear();
-      s.fds.clear();
       s.closed.store(true, std::memory_order_relaxed);
       return std::nullopt;
     }
-    WireReader reader(std::span(s.buffer).first(nbytes));
-    const auto header = reader.get<PacketHeader>();
-    check(header.bytes_after <= kMostBytes && header.fds_after <= kMostFds &&
-              s.fds.size() - fds_before == header.fds_here,
-          ErrorKind::malformed, "receive", "a packet's header does not fit its contents");
-    const auto chunk = std::span(s.buffer).subspan(sizeof header, reader.left());
-    s.body.insert(s.body.end(), chunk.begin(), chunk.end());
-    if (header.bytes_after > 0 || header.fds_after > 0) continue;
-    const std::vector<std::byte> body = std::exchange(s.body, {});
-    return decode(body, std::exchange(s.fds, {}));
+  } catch (...) {
+    // Half a message and its descriptors must not become part of the next.
+    s.broken = true;
+    s.body.clear();
+    s.fds.clear();
+    throw;
   }
+  return decode(body, std::move(fds));
 }
 
 bool Channel::peer_closed() const { return state_->closed.load(std::memory_order_relaxed); }

@@ -34,8 +34,9 @@ class Channel {
   bool send(const Message& message, Deadline deadline = kForever);
 
   // The next message. Empty at the deadline, or when the other end is closed and nothing is left;
-  // peer_closed() tells which. Throws Error(malformed) for what no Channel sends; the connection is
-  // of no use after that.
+  // peer_closed() tells which. Throws Error(malformed) for what no Channel sends, and
+  // Error(limit_reached) when this process may not open the descriptors that came along; later
+  // calls then throw Error(malformed), since what follows could not be told apart.
   [[nodiscard]] std::optional<Message> receive(Deadline deadline = kForever);
 
   // Whether receive has found the other end closed.

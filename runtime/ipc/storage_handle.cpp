@@ -75,7 +75,7 @@ std::shared_ptr<Storage> open_storage(const StorageHandle& handle, Fd memory, To
   std::shared_ptr<Storage> storage = found == r.known.end() ? nullptr : found->second.lock();
   if (storage != nullptr) {
     if (handle.strategy == SharingStrategy::file_system)
-      storage->segment()->release_message_hold(sender);
+      storage->segment()->accept_message_hold(sender);
   } else {
     storage = attach(handle, std::move(memory), sender);
     remember_locked(r, storage);

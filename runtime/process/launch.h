@@ -10,13 +10,14 @@
 namespace shoal {
 
 // How a worker comes to be. In both ways it ends, within two seconds, when its launcher has ended,
-// however that happened; and descriptors of Shoal's that are not its own are closed in it.
+// however that happened. Launchers' ends of other workers' channels are closed in it.
 enum class StartMethod {
   // The program again, from its start: main runs up to child_main, which runs the entry and exits.
   // The worker inherits environment, working directory and standard streams; of memory only what it
   // is sent. Works in programs with threads. The default.
   spawn,
-  // A copy of this process at this moment, memory, signal handlers and open descriptors included.
+  // A copy of this process at this moment, memory, signal handlers and open descriptors included,
+  // channels that you made too: their ends close once every copy has.
   // Threads are not copied, and what they had locked stays locked: launch before making any.
   // The worker ends by _exit: no static is destroyed and no atexit handler runs.
   fork,

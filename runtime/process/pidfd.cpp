@@ -14,4 +14,8 @@ Fd open_pidfd(pid_t pid) {
   return fd;
 }
 
+void signal_process(const Fd& pidfd, int signal) noexcept {
+  ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
+}
+
 }  // namespace shoal

@@ -10,4 +10,7 @@ namespace shoal {
 // another process as a number may. Throws Error.
 [[nodiscard]] Fd open_pidfd(pid_t pid);
 
+// Sends the signal to that process and no other; does nothing if it has ended.
+void signal_process(const Fd& pidfd, int signal) noexcept;
+
 }  // namespace shoal

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "shoal/runtime/process/pidfd.h"
 #include "shoal/runtime/process/process_context_state.h"
 #include "shoal/runtime/process/worker_process.h"
 #include "shoal/runtime/shm/orphans.h"
@@ -89,9 +90,8 @@ bool ProcessContext::State::collect(Deadline deadline) {
 }
 
 void ProcessContext::State::signal_all(int signal) const {
-  // Not yet collected, so the number still belongs to that process.
   for (const WorkerRecord& worker : workers)
-    if (!worker.ended()) ::kill(worker.pid, signal);
+    if (!worker.ended()) signal_process(worker.pidfd, signal);
 }
 
 void ProcessContext::State::terminate(double grace) noexcept {

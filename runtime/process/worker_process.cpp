@@ -22,7 +22,6 @@ namespace {
 
 constexpr std::string_view kMarker = "--shoal-worker";
 constexpr std::size_t kReportBytes = 4096;  // PIPE_BUF: written whole or not at all
-constexpr double kArgumentsTimeout = 60;
 constexpr int kExitRaised = 1;
 constexpr int kExitUsage = 2;
 
@@ -77,7 +76,8 @@ int run_worker(const std::function<int(Worker&)>& entry, int rank, int world_siz
   try {
     end_with(std::move(ends.launcher), rank);
     Channel parent(std::move(ends.channel));
-    auto args = parent.receive(in_seconds(kArgumentsTimeout));
+    // The launcher keeps the time; if it ends meanwhile, so does this process.
+    auto args = parent.receive();
     check(args.has_value(), ErrorKind::peer_gone, "worker", "no arguments came from the launcher");
     Worker worker{
         .rank = rank, .world_size = world_size, .parent = parent, .args = std::move(*args)};

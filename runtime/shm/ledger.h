@@ -22,7 +22,10 @@ class Ledger {
   using Row = std::atomic<TokenId>;
   static_assert(Row::is_always_lock_free, "rows are shared between processes");
 
-  explicit Ledger(std::span<Row> rows) : rows_(rows) {}
+  // How many rows were ever taken, so that a scan can tell whether it saw one moment.
+  using Additions = std::atomic<std::uint64_t>;
+
+  Ledger(std::span<Row> rows, Additions& additions) : rows_(rows), additions_(additions) {}
 
   // False when every row is taken.
   [[nodiscard]] bool add(TokenId token) noexcept { return exchange(0, token); }
@@ -34,14 +37,19 @@ class Ledger {
       TokenId expected = from;
       // Acquire and release: whoever sees a holder gone also sees all it wrote to the segment.
       if (row.load(std::memory_order_relaxed) == from &&
-          row.compare_exchange_strong(expected, to, std::memory_order_acq_rel))
+          row.compare_exchange_strong(expected, to, std::memory_order_acq_rel)) {
+        // Before its taker can free any other row: who sees that one free sees this count.
+        if (to != 0) additions_.fetch_add(1, std::memory_order_release);
         return true;
+      }
     }
     return false;
   }
 
-  // Frees the rows of the dead. True if nobody is left.
+  // Frees the rows of the dead. True if nobody is left. False when a row was taken meanwhile,
+  // perhaps one that had been passed: its taker lives, and will scan when it lets go.
   [[nodiscard]] bool strike_dead() noexcept {
+    const std::uint64_t before = additions_.load(std::memory_order_acquire);
     bool empty = true;
     for (Row& row : rows_) {
       TokenId token = row.load(std::memory_order_acquire);
@@ -51,11 +59,12 @@ class Ledger {
           !row.compare_exchange_strong(token, 0, std::memory_order_acq_rel))
         empty = false;
     }
-    return empty;
+    return empty && additions_.load(std::memory_order_acquire) == before;
   }
 
  private:
   std::span<Row> rows_;
+  Additions& additions_;
 };
 
 }  // namespace shoal

@@ -215,7 +215,7 @@ SegmentId Segment::id() const { return mapping_->id; }
 SharingStrategy Segment::strategy() const { return mapping_->strategy; }
 std::string Segment::name() const { return name_of(id()); }
 
-Ledger Segment::ledger() const { return Ledger(mapping_->page().rows); }
+Ledger Segment::ledger() const { return Ledger(mapping_->page().rows, mapping_->page().additions); }
 
 void Segment::hold() {
   const TokenId token = my_token();
@@ -240,13 +240,27 @@ void Segment::hold_for_message() {
 
 void Segment::release_message_hold(TokenId sender) noexcept { ledger().remove(sender); }
 
+void Segment::accept_message_hold(TokenId sender) {
+  const TokenId token = my_token();
+  if (holder_ != token && sender != 0 && ledger().exchange(sender, token)) {
+    holder_ = token;
+  } else {
+    ledger().remove(sender);
+  }
+}
+
 void Segment::release() noexcept {
   if (mapping_ == nullptr || holder_ == 0) return;
   // A forked child inherits the object but not the hold: the token is its parent's.
   if (std::exchange(holder_, 0) != my_token_if_any()) return;
   Ledger holders = ledger();
   holders.remove(my_token_if_any());
-  if (holders.strike_dead()) shm_directory::unlink(name());
+  if (!holders.strike_dead()) return;
+  try {
+    shm_directory::unlink(name());
+  } catch (const std::bad_alloc&) {
+    // Whoever reaps next finds the name.
+  }
 }
 
 }  // namespace shoal

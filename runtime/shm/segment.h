@@ -49,6 +49,10 @@ class Segment {
   void hold_for_message();
   void release_message_hold(TokenId sender) noexcept;
 
+  // file_system: a message has brought a segment that this process has mapped. Its hold becomes
+  // this process' own if it has none, as in a forked child, and is given back otherwise.
+  void accept_message_hold(TokenId sender);
+
  private:
   class Mapping;
   Segment(std::unique_ptr<Mapping> mapping, Fd memory);

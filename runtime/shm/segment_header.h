@@ -42,10 +42,11 @@ inline constexpr std::uint32_t kSegmentLayoutVersion = 1;
 // Header and ledger fill the first page; the data start on the next, as aligned as a page is.
 inline constexpr std::size_t kSegmentDataOffset = 4096;
 inline constexpr std::size_t kLedgerRows =
-    (kSegmentDataOffset - sizeof(SegmentHeader)) / sizeof(Ledger::Row);
+    (kSegmentDataOffset - sizeof(SegmentHeader)) / sizeof(Ledger::Row) - 1;
 
 struct SegmentPage {
   SegmentHeader header;
+  Ledger::Additions additions;
   std::array<Ledger::Row, kLedgerRows> rows;
 };
 static_assert(sizeof(SegmentPage) == kSegmentDataOffset);

@@ -30,6 +30,7 @@ Storage::~Storage() {
 }
 
 void Storage::share_memory(SharingStrategy strategy) {
+  const std::scoped_lock hold(sharing_);
   if (shared_) return;
   if (nbytes_ > 0) {
     auto segment = std::make_unique<Segment>(Segment::create(nbytes_, strategy));

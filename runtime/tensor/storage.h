@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 
 #include "shoal/runtime/device/device.h"
 #include "shoal/runtime/shm/segment.h"
@@ -37,6 +38,7 @@ class Storage {
 
   // Moves the bytes into shared memory, once; later calls, whatever their strategy, do nothing.
   // A storage of no bytes becomes shared without any memory. On failure nothing has changed.
+  // Several threads may call it at once.
   void share_memory(SharingStrategy strategy);
   [[nodiscard]] bool is_shared() const { return shared_; }
 
@@ -47,6 +49,7 @@ class Storage {
   explicit Storage(Device& device) : device_(&device) {}
 
   Device* device_;
+  std::mutex sharing_;
   std::byte* data_ = nullptr;
   std::size_t nbytes_ = 0;
   bool shared_ = false;

@@ -322,6 +322,39 @@ TEST(Channel, GivesWholeMessagesToManyThreads) {
   for (const int count : seen) EXPECT_EQ(count, kEach);
 }
 
+TEST(Channel, IsOfNoUseAfterABrokenPacket) {
+  auto [left, right] = Channel::pair();
+  const std::array<std::byte, 40> junk{};
+  ASSERT_EQ(send_packet(left.fd(), junk, {}, kForever), Transfer::done);
+  EXPECT_THROW((void)right.receive(in_seconds(kSoon)), Error);
+  // Announces much that is to follow, then something else.
+  auto [first, second] = Channel::pair();
+  WireWriter packet;
+  packet.put(std::uint64_t{1000});
+  packet.put(std::uint32_t{0});
+  packet.put(std::uint32_t{0});
+  packet.put(std::uint64_t{1});
+  for (int i = 0; i < 2; ++i)
+    ASSERT_EQ(send_packet(first.fd(), packet.bytes(), {}, kForever), Transfer::done);
+  EXPECT_THROW((void)second.receive(in_seconds(kSoon)), Error);
+  first.send({.tag = "sound"});
+  EXPECT_THROW((void)second.receive(in_seconds(kSoon)), Error);
+}
+
+TEST_P(ChannelUnder, ManyThreadsMaySendOnePrivateTensor) {
+  for (int round = 0; round < 20; ++round) {
+    const Tensor tensor = Tensor::full({1000}, round);
+    std::vector<std::pair<Channel, Channel>> channels;
+    for (int i = 0; i < 4; ++i) channels.push_back(Channel::pair());
+    std::vector<std::thread> threads;
+    for (auto& ends : channels)
+      threads.emplace_back([&ends, &tensor] { ends.first.send({.tensors = {tensor}}); });
+    for (std::thread& thread : threads) thread.join();
+    for (auto& ends : channels)
+      EXPECT_EQ(receive_soon(ends.second).tensors.at(0).storage(), tensor.storage());
+  }
+}
+
 // What a hostile or broken sender might write.
 TEST(Channel, SurvivesMutatedPackets) {
   std::vector<std::byte> good(4096);

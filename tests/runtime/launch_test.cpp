@@ -87,6 +87,14 @@ int spin(Worker& worker) {
   for (std::atomic<std::uint64_t> steps{0};;) ++steps;
 }
 
+SHOAL_ENTRY(keep_and_return)
+int keep_and_return(Worker& worker) {
+  worker.parent.send({.tag = "kept"});
+  wait_for_word(worker);
+  worker.parent.send({.tensors = worker.args.tensors});
+  return 0;
+}
+
 // A launcher of its own: starts two workers that spin, tells their ids, and waits.
 SHOAL_ENTRY(launch_two)
 int launch_two(Worker& worker) {
@@ -266,6 +274,39 @@ TEST(LaunchForked, RunsAClosure) {
       {.nprocs = 4});
   EXPECT_TRUE(context.join(in_seconds(kSoon)));
   for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(tensor.at<float>(rank), rank);
+}
+
+TEST(LaunchForked, AChildForkedByTheProgramLeavesTheWorkersAlone) {
+  std::optional<ProcessContext> context = launch_forked(
+      [](Worker& worker) {
+        wait_for_word(worker);
+        return 0;
+      },
+      {.nprocs = 1});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    context.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  context->channel(0).send({});
+  EXPECT_TRUE(context->join(in_seconds(kSoon)));
+}
+
+// The second time around a forked worker knows the tensor already, and holds it all the same.
+TEST(LaunchForked, AWorkerHoldsAnInheritedTensorThatItIsSent) {
+  const test::UsingStrategy use(SharingStrategy::file_system);
+  Tensor tensor = Tensor::full({4}, 1);
+  EXPECT_TRUE(launch(succeed, Message{.tensors = {tensor}}, {.nprocs = 1}).join());
+  ProcessContext context = launch(keep_and_return, Message{.tensors = {tensor}},
+                                  {.nprocs = 1, .start_method = StartMethod::fork});
+  EXPECT_EQ(receive_soon(context.channel(0)).tag, "kept");
+  tensor = Tensor();
+  context.channel(0).send({.tag = "send it back"});
+  EXPECT_EQ(receive_soon(context.channel(0)).tensors.at(0).at<float>(3), 1);
+  EXPECT_TRUE(context.join(in_seconds(kSoon)));
 }
 
 // A fork of the second worker copies the launcher's end of the first one's channel; were it left
