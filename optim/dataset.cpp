@@ -13,7 +13,7 @@ namespace {
 Tensor gather_rows(const Tensor& from, std::span<const std::int64_t> indices) {
   Shape shape = from.shape();
   shape[0] = static_cast<std::int64_t>(indices.size());
-  const Tensor rows = Tensor::empty(shape, from.dtype());
+  Tensor rows = Tensor::empty(shape, from.dtype());
   const std::size_t row =
       from.numel() == 0 ? 0 : from.nbytes() / static_cast<std::size_t>(from.size(0));
   const auto* source = static_cast<const std::byte*>(from.data_ptr());

@@ -26,10 +26,10 @@ using Entry = int (*)(Worker&);
 //
 // The name is unique in the program. To be found it must be linked in: an entry in a static library
 // needs its file referenced from elsewhere, which passing it to launch() does.
-#define SHOAL_ENTRY(name)                                                                   \
-  int name(::shoal::Worker&);                                                               \
-  namespace {                                                                               \
-  [[maybe_unused]] const bool name##_is_registered = ::shoal::register_entry(#name, &name); \
+#define SHOAL_ENTRY(name)                                                                     \
+  int name(::shoal::Worker&);                                                                 \
+  namespace {                                                                                 \
+  [[maybe_unused]] const bool name##_is_registered = ::shoal::register_entry(#name, &(name)); \
   }
 
 bool register_entry(std::string_view name, Entry entry);

@@ -36,6 +36,7 @@ pid_t spawn_program(std::vector<std::string> arguments, const WorkerEnds& ends) 
   for (const Fd* fd : {&ends.channel, &ends.report, &ends.launcher})
     ::posix_spawn_file_actions_adddup2(&actions, fd->get(), fd->get());
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   pid_t pid = -1;

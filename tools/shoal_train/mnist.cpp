@@ -24,7 +24,7 @@ std::string find_file(const std::string& folder, const std::string& name) {
 }
 
 Tensor read_bytes(const std::string& path, int rank) {
-  const Tensor tensor = read_idx(path);
+  Tensor tensor = read_idx(path);
   if (tensor.dtype() != DType::u8 || tensor.rank() != rank) {
     throw Error({.kind = ErrorKind::malformed,
                  .call = "load_mnist",
