@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 namespace shoal {
@@ -21,6 +22,12 @@ class Deadline {
 
   // What poll(2) takes: milliseconds rounded up, 0 when expired, -1 for never.
   [[nodiscard]] int poll_timeout() const;
+
+  // The time until then, at least zero.
+  [[nodiscard]] Clock::duration left() const {
+    return is_never() ? Clock::duration::max()
+                      : std::max(Clock::duration::zero(), at_ - Clock::now());
+  }
 
   // The earlier of the two.
   [[nodiscard]] friend Deadline earlier(const Deadline& a, const Deadline& b) {

@@ -32,10 +32,14 @@ enum class Transfer {
 [[nodiscard]] Transfer send_packet(int socket, std::span<const std::byte> bytes,
                                    std::span<const int> fds, Deadline deadline);
 
-// Receives one packet into `buffer`; `nbytes` becomes its size, its descriptors are appended to
-// `fds`. Throws Error(malformed) for a packet larger than the buffer and Error(limit_reached)
-// when this process may not open the descriptors that came with it.
+// Receives one packet into `buffer`. Before it sleeps it asks again and again for `spin_us`
+// microseconds, unless there is only one processor to run on: a packet that comes soon is then had
+// sooner than the kernel could wake us.
+//
+// `nbytes` becomes its size, its descriptors are appended to `fds`. Throws Error(malformed) for a
+// packet larger than the buffer and Error(limit_reached) when this process may not open the
+// descriptors that came with it.
 [[nodiscard]] Transfer receive_packet(int socket, std::span<std::byte> buffer, std::size_t& nbytes,
-                                      std::vector<Fd>& fds, Deadline deadline);
+                                      std::vector<Fd>& fds, Deadline deadline, int spin_us = 0);
 
 }  // namespace shoal

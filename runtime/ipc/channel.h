@@ -14,8 +14,7 @@ namespace shoal {
 //
 // Messages arrive whole and in order, of any size and with any number of tensors. What was sent
 // arrives even if the sender has ended since, also by SIGKILL: the kernel keeps it, tensors too.
-// Move-only. One thread may send while another receives; several threads may send, or receive,
-// each gets whole messages. One end belongs to one process at a time: pass it on, do not share it.
+// Move-only. Safe from many threads; each gets whole messages.
 class Channel {
  public:
   // Two connected ends.
@@ -29,14 +28,13 @@ class Channel {
 
   // Sends by handle: a tensor that is private still moves into shared memory first, in place.
   // Blocks while the other end's buffer is full. False at the deadline, when nothing was sent.
-  // Throws Error(peer_gone) when the other end is closed, and Error(timed_out) when the deadline
-  // passes in the middle of a message of many packets, which closes this end for sending.
+  // Throws Error(peer_gone) when the other end is closed.
   bool send(const Message& message, Deadline deadline = kForever);
 
   // The next message. Empty at the deadline, or when the other end is closed and nothing is left;
   // peer_closed() tells which. Throws Error(malformed) for what no Channel sends, and
-  // Error(limit_reached) when this process may not open the descriptors that came along; later
-  // calls then throw Error(malformed), since what follows could not be told apart.
+  // Error(limit_reached) when this process may not open the descriptors that came along; that
+  // message is lost then, the next may be received.
   [[nodiscard]] std::optional<Message> receive(Deadline deadline = kForever);
 
   // Whether receive has found the other end closed.

@@ -4,7 +4,7 @@
 
 #include <map>
 #include <mutex>
-#include <utility>
+#include <tuple>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/ipc/wire.h"
@@ -12,7 +12,7 @@
 namespace shoal {
 namespace {
 
-using Key = std::pair<std::uint64_t, std::uint64_t>;
+using Key = std::tuple<SegmentId, std::uint32_t, bool>;  // segment, block, read-only
 
 struct Registry {
   std::mutex mutex;
@@ -24,9 +24,9 @@ Registry& registry() {
   static Registry* instance = [] {
     auto* made = new Registry;  // storages may still be released while statics are destroyed
     // A child forked while another thread holds the mutex must find it free. Handlers run before
-    // fork in reverse order of registration; asking for the token first puts its mutex after ours
-    // there, as everywhere.
-    (void)my_token_if_any();
+    // fork in reverse order of registration; the pool first puts its mutex after ours there, as
+    // everywhere.
+    (void)SegmentPool::instance();
     ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
                      [] { registry().mutex.unlock(); });
     return made;
@@ -34,73 +34,76 @@ Registry& registry() {
   return *instance;
 }
 
-Key key_of(const SegmentId& id) { return {id.high, id.low}; }
-
-void remember_locked(Registry& r, const std::shared_ptr<Storage>& storage) {
+void remember_locked(Registry& r, const Key& key, const std::shared_ptr<Storage>& storage) {
   if (r.known.size() >= r.prune_at) {
     std::erase_if(r.known, [](const auto& entry) { return entry.second.expired(); });
     // Twice what lives: pruning stays a constant cost per storage.
     r.prune_at = 64 + 2 * r.known.size();
   }
-  r.known[key_of(storage->segment()->id())] = storage;
-}
-
-std::shared_ptr<Storage> attach(const StorageHandle& handle, Fd memory, TokenId sender) {
-  if (handle.strategy == SharingStrategy::file_system)
-    return Storage::adopt(Segment::attach(handle.segment, sender));
-  check(static_cast<bool>(memory), ErrorKind::malformed, "open_storage",
-        "the handle came without its descriptor");
-  return Storage::adopt(Segment::attach(std::move(memory), handle.segment));
+  r.known[key] = storage;
 }
 
 }  // namespace
 
 void remember_storage(const std::shared_ptr<Storage>& storage) {
-  if (storage->segment() == nullptr) return;
+  const auto& block = storage->block();
+  if (block == nullptr) return;
   Registry& r = registry();
   const std::scoped_lock hold(r.mutex);
-  remember_locked(r, storage);
+  remember_locked(r, {block->segment_id(), block->index(), storage->is_read_only()}, storage);
 }
 
-std::shared_ptr<Storage> open_storage(const StorageHandle& handle, Fd memory, TokenId sender) {
-  if (handle.nbytes == 0) {
-    auto storage = Storage::allocate(0);
-    storage->share_memory(handle.strategy);
-    return storage;
-  }
+std::shared_ptr<Storage> open_storage(const StorageHandle& handle, Arrival& arrival,
+                                      const SegmentId& segment) {
   Registry& r = registry();
-  // Held while attaching, so that two threads that receive one segment make one Storage.
+  // Held while taking, so that two threads that receive one block make one Storage.
   const std::scoped_lock hold(r.mutex);
-  const auto found = r.known.find(key_of(handle.segment));
-  std::shared_ptr<Storage> storage = found == r.known.end() ? nullptr : found->second.lock();
-  if (storage != nullptr) {
-    if (handle.strategy == SharingStrategy::file_system)
-      storage->segment()->accept_message_hold(sender);
-  } else {
-    storage = attach(handle, std::move(memory), sender);
-    remember_locked(r, storage);
-  }
-  check(storage->nbytes() == handle.nbytes, ErrorKind::malformed, "open_storage",
-        "the handle says ", handle.nbytes, " bytes, the segment has ", storage->nbytes());
+  auto block = arrival.take(handle.block);
+  const Key key{segment, block->index(), handle.read_only};
+  if (const auto found = r.known.find(key); found != r.known.end())
+    if (auto storage = found->second.lock(); storage != nullptr && storage->block() == block)
+      return storage;
+  auto storage = Storage::over(std::move(block), handle.read_only);
+  remember_locked(r, key, storage);
   return storage;
 }
 
-void write(WireWriter& out, const StorageHandle& handle) {
-  out.put(static_cast<std::uint8_t>(handle.strategy));
-  out.put(handle.segment);
-  out.put(handle.nbytes);
+void write(WireWriter& out, const SegmentHandle& handle) {
+  out.put(handle.id);
+  out.put(static_cast<std::uint8_t>(handle.kind));
+  out.put(handle.flight);
   out.put(handle.fd);
+}
+
+SegmentHandle read_segment_handle(WireReader& in) {
+  SegmentHandle handle;
+  handle.id = in.get<SegmentId>();
+  const auto kind = in.get<std::uint8_t>();
+  check(kind <= static_cast<std::uint8_t>(FlightKind::pooled), ErrorKind::malformed, "receive",
+        "flights of kind ", int{kind}, " are unknown");
+  handle.kind = static_cast<FlightKind>(kind);
+  handle.flight = in.get<Slot>();
+  handle.fd = in.get<std::uint32_t>();
+  return handle;
+}
+
+void write(WireWriter& out, const StorageHandle& handle) {
+  out.put(handle.segment);
+  out.put(handle.block.index);
+  out.put(handle.block.offset);
+  out.put(handle.block.nbytes);
+  out.put(static_cast<std::uint8_t>(handle.read_only));
 }
 
 StorageHandle read_storage_handle(WireReader& in) {
   StorageHandle handle;
-  const auto strategy = in.get<std::uint8_t>();
-  check(strategy <= static_cast<std::uint8_t>(SharingStrategy::file_system), ErrorKind::malformed,
-        "read_storage_handle", "strategy ", int{strategy}, " is unknown");
-  handle.strategy = static_cast<SharingStrategy>(strategy);
-  handle.segment = in.get<SegmentId>();
-  handle.nbytes = in.get<std::uint64_t>();
-  handle.fd = in.get<std::uint32_t>();
+  handle.segment = in.get<std::uint32_t>();
+  handle.block.index = in.get<std::uint32_t>();
+  handle.block.offset = in.get<std::uint64_t>();
+  handle.block.nbytes = in.get<std::uint64_t>();
+  const auto read_only = in.get<std::uint8_t>();
+  check(read_only <= 1, ErrorKind::malformed, "receive", "a storage is neither read-only nor not");
+  handle.read_only = read_only == 1;
   return handle;
 }
 
@@ -118,8 +121,8 @@ TensorHandle read_tensor_handle(WireReader& in) {
   handle.storage = in.get<std::uint32_t>();
   const auto dtype = dtype_from_wire(in.get<std::uint8_t>());
   const auto rank = in.get<std::uint8_t>();
-  check(dtype.has_value() && rank <= kMaxRank, ErrorKind::malformed, "read_tensor_handle",
-        "unknown dtype, or ", int{rank}, " axes");
+  check(dtype.has_value() && rank <= kMaxRank, ErrorKind::malformed, "receive",
+        "a tensor of unknown dtype, or of ", int{rank}, " axes");
   handle.dtype = *dtype;
   for (int axis = 0; axis < rank; ++axis) handle.shape.push_back(in.get<std::int64_t>());
   for (int axis = 0; axis < rank; ++axis) handle.strides.push_back(in.get<std::int64_t>());

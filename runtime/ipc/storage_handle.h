@@ -2,10 +2,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
-#include "shoal/runtime/base/fd.h"
-#include "shoal/runtime/shm/segment_header.h"
+#include "shoal/runtime/shm/segment_pool.h"
 #include "shoal/runtime/tensor/storage.h"
 #include "shoal/runtime/tensor/tensor.h"
 
@@ -14,30 +12,27 @@ namespace shoal {
 class WireReader;
 class WireWriter;
 
-// What stands for a shared storage in a message: small, and good in any process of this machine.
-// The bytes themselves never travel.
-struct StorageHandle {
-  static constexpr std::uint32_t kNoFd = UINT32_MAX;
+// What stands for shared memory in a message: small, and good in any process of this machine. The
+// bytes themselves never travel.
 
-  SharingStrategy strategy = SharingStrategy::file_descriptor;
-  SegmentId segment{};  // zero for a storage of no bytes
-  std::uint64_t nbytes = 0;
-  std::uint32_t fd = kNoFd;  // file_descriptor: which of the message's descriptors
+// A segment, and the flight (flight.h) under which the message holds blocks of it.
+struct SegmentHandle {
+  SegmentId id{};
+  FlightKind kind = FlightKind::shared;
+  Slot flight = 0;
+  std::uint32_t fd = 0;  // which of the message's descriptors is the flight's
 };
 
-// The storages of this process by segment, so that one that arrives again, or comes home, is the
-// same Storage and aliases as before. Safe from many threads, and across fork.
-//
-// Makes `handle` into a Storage. `memory` is the handle's descriptor (file_descriptor); `sender`
-// the token under which the message holds the segment (file_system), which is taken over or given
-// back.
-[[nodiscard]] std::shared_ptr<Storage> open_storage(const StorageHandle& handle, Fd memory,
-                                                    TokenId sender);
+// A block of one of the message's segments; or no bytes at all.
+struct StorageHandle {
+  static constexpr std::uint32_t kNoSegment = UINT32_MAX;
 
-// Lets open_storage find a storage that was shared here.
-void remember_storage(const std::shared_ptr<Storage>& storage);
+  std::uint32_t segment = kNoSegment;
+  BlockHandle block{};
+  bool read_only = false;
+};
 
-// A view over the storage numbered `storage` of the same message.
+// A view over one of the message's storages.
 struct TensorHandle {
   std::uint32_t storage = 0;
   DType dtype = DType::f32;
@@ -46,10 +41,21 @@ struct TensorHandle {
   std::int64_t offset = 0;
 };
 
+void write(WireWriter& out, const SegmentHandle& handle);
 void write(WireWriter& out, const StorageHandle& handle);
 void write(WireWriter& out, const TensorHandle& handle);
 // Throw Error(malformed) for what cannot be.
+[[nodiscard]] SegmentHandle read_segment_handle(WireReader& in);
 [[nodiscard]] StorageHandle read_storage_handle(WireReader& in);
 [[nodiscard]] TensorHandle read_tensor_handle(WireReader& in);
+
+// The storages of this process by block, so that one that arrives again, or comes home, is the same
+// Storage and aliases as before. Safe from many threads, and across fork.
+//
+// Takes over what a message holds of a block.
+[[nodiscard]] std::shared_ptr<Storage> open_storage(const StorageHandle& handle, Arrival& arrival,
+                                                    const SegmentId& segment);
+// Lets open_storage find a storage that was shared here.
+void remember_storage(const std::shared_ptr<Storage>& storage);
 
 }  // namespace shoal

@@ -16,7 +16,7 @@
 #include "shoal/runtime/process/pidfd.h"
 #include "shoal/runtime/process/process_context_state.h"
 #include "shoal/runtime/process/worker_process.h"
-#include "shoal/runtime/shm/process_token.h"
+#include "shoal/runtime/shm/segment_pool.h"
 
 namespace shoal {
 namespace {
@@ -115,7 +115,7 @@ class Launcher {
     hold.unlock();
     const int code = run_worker(entry, rank, options_.nprocs, std::move(ends));
     std::fflush(nullptr);
-    retire_my_token();
+    SegmentPool::instance().leave_named_segments();
     ::_exit(code);
   }
 
@@ -180,7 +180,11 @@ ProcessContext launch(Entry entry, const Message& args, const LaunchOptions& opt
   return launch(
       entry,
       [&args](int) {
-        Message copy{.tag = args.tag, .bytes = args.bytes, .tensors = args.tensors, .fds = {}};
+        Message copy{.tag = args.tag,
+                     .bytes = args.bytes,
+                     .tensors = args.tensors,
+                     .fds = {},
+                     .queues = args.queues};
         for (const Fd& fd : args.fds) copy.fds.push_back(fd.duplicate());
         return copy;
       },

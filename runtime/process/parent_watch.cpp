@@ -9,7 +9,7 @@
 #include "shoal/runtime/base/deadline.h"
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/shm/orphans.h"
-#include "shoal/runtime/shm/process_token.h"
+#include "shoal/runtime/shm/segment_pool.h"
 
 namespace shoal {
 namespace {
@@ -18,7 +18,7 @@ constexpr int kExitWithLauncher = 1;
 
 void watch(const Fd& launcher, int rank) {
   if (!wait_ready(launcher.get(), POLLIN, kForever)) return;
-  retire_my_token();
+  SegmentPool::instance().leave_named_segments();
   // Also for what the launcher held by name and this process had not yet taken over.
   try {
     reap_orphans();

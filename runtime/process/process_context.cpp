@@ -13,7 +13,6 @@
 #include "shoal/runtime/process/process_context_state.h"
 #include "shoal/runtime/process/worker_process.h"
 #include "shoal/runtime/shm/orphans.h"
-#include "shoal/runtime/shm/process_token.h"
 
 namespace shoal {
 namespace {
@@ -133,7 +132,7 @@ ProcessContext::~ProcessContext() {
   const bool clean = state_->failed_rank < 0 && state_->all_ended();
   state_->terminate(state_->grace_seconds);
   // Killed workers gave nothing back.
-  if (clean || my_token_if_any() == 0) return;
+  if (clean) return;
   try {
     reap_orphans();
   } catch (const std::exception&) {

@@ -28,10 +28,6 @@ struct Mappable {
   [[nodiscard]] bip::mapping_handle_t get_mapping_handle() const { return {fd, false}; }
 };
 
-std::string name_of(const SegmentId& id) {
-  return concat(shm_directory::kSegmentPrefix, id.to_string());
-}
-
 [[noreturn]] void throw_full(int errno_value, std::size_t nbytes, SharingStrategy strategy) {
   const bool named = strategy == SharingStrategy::file_system;
   const bool full = errno_value == ENOSPC || errno_value == ENOMEM || errno_value == EFBIG;
@@ -52,15 +48,14 @@ std::string name_of(const SegmentId& id) {
 
 // Every page is taken now, while an error can still be returned; a later write that finds no page
 // would be a SIGBUS.
-void reserve(const Fd& memory, std::size_t nbytes, SharingStrategy strategy) {
-  constexpr auto kMost =
-      static_cast<std::size_t>(std::numeric_limits<off_t>::max()) - kSegmentDataOffset;
-  if (nbytes > kMost) throw_full(EFBIG, nbytes, strategy);
+void reserve(const Fd& memory, std::size_t offset, std::size_t nbytes, SharingStrategy strategy) {
+  constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<off_t>::max());
+  if (nbytes > kMost - offset) throw_full(EFBIG, nbytes, strategy);
   // All at once, so that too little space is known before any is taken. A signal makes the kernel
   // undo the whole of a call, though; under a profiler's timer that might never end, so after one
   // it goes on piece by piece.
   constexpr off_t kPiece = off_t{1} << 20;
-  const auto total = static_cast<off_t>(kSegmentDataOffset + nbytes);
+  const auto total = static_cast<off_t>(offset + nbytes);
   off_t most = total;
   for (off_t at = 0; at < total;) {
     const off_t piece = std::min(most, total - at);
@@ -74,193 +69,177 @@ void reserve(const Fd& memory, std::size_t nbytes, SharingStrategy strategy) {
   }
 }
 
-std::uint64_t size_of(const Fd& memory) {
-  struct stat about {};
-  if (::fstat(memory.get(), &about) < 0) throw_errno("fstat", "segment");
-  return static_cast<std::uint64_t>(about.st_size);
-}
-
 // Reads the header instead of mapping it: the file is not trusted yet.
 SegmentHeader check_header(const Fd& memory, const SegmentId& expected) {
   SegmentHeader header{};
-  const std::uint64_t size = size_of(memory);
-  if (::pread(memory.get(), &header, sizeof header, 0) < 0) throw_errno("pread", "segment");
-  const std::string fault = find_fault(header, size);
+  struct stat about {};
+  const ssize_t got = ::fstat(memory.get(), &about) < 0 || !S_ISREG(about.st_mode)
+                          ? -1
+                          : ::pread(memory.get(), &header, sizeof header, 0);
+  check(got >= 0, ErrorKind::malformed, "Segment", "the descriptor received for ",
+        expected.to_string(), " is no memory");
+  const std::string fault = find_fault(header, static_cast<std::uint64_t>(about.st_size));
   if (!fault.empty() || header.id != expected) {
-    const bool version = size >= kSegmentDataOffset && header.magic == kSegmentMagic &&
+    const bool version = about.st_size >= static_cast<off_t>(kPageSize) &&
+                         header.magic == kSegmentMagic &&
                          header.layout_version != kSegmentLayoutVersion;
     throw Error({.kind = version ? ErrorKind::version_mismatch : ErrorKind::malformed,
-                 .call = "Segment::attach",
+                 .call = "Segment",
                  .subject = expected.to_string(),
                  .reason = fault.empty() ? "another segment than the message said" : fault});
   }
+  // A file with a name cannot be sealed. Its user's other processes could resize it; none of
+  // Shoal's does.
+  const int seals = ::fcntl(memory.get(), F_GET_SEALS);
+  const bool named = header.strategy == static_cast<std::uint32_t>(SharingStrategy::file_system);
+  check(named || (seals >= 0 && (seals & kSeals) == kSeals), ErrorKind::malformed, "Segment",
+        "the descriptor received for ", expected.to_string(), " is not sealed against resizing");
   return header;
 }
 
 }  // namespace
 
-// The memory as this process sees it.
 class Segment::Mapping {
  public:
-  Mapping(const Fd& memory, std::size_t nbytes) try
-      : region_(Mappable{memory.get()}, bip::read_write, 0, kSegmentDataOffset + nbytes) {
+  Mapping(const Fd& memory, bip::mode_t mode, std::size_t nbytes) try
+      : region_(Mappable{memory.get()}, mode, 0, nbytes) {
   } catch (const bip::interprocess_exception& failed) {
     throw_errno(failed.get_native_error(), "mmap", concat("a segment of ", ByteCount{nbytes}),
                 failed.get_native_error() == ENOMEM
                     ? "Hold fewer tensors, or raise `sysctl vm.max_map_count` or `ulimit -v`"
                     : "");
   }
-
-  [[nodiscard]] SegmentPage& page() const {
-    return *static_cast<SegmentPage*>(region_.get_address());
+  [[nodiscard]] std::byte* address() const {
+    return static_cast<std::byte*>(region_.get_address());
   }
-  [[nodiscard]] std::byte* data() const {
-    return static_cast<std::byte*>(region_.get_address()) + kSegmentDataOffset;
-  }
-  // From the mapping's own size: the header is writable by others.
-  [[nodiscard]] std::size_t nbytes() const { return region_.get_size() - kSegmentDataOffset; }
-
-  SegmentId id;
-  SharingStrategy strategy = SharingStrategy::file_descriptor;
 
  private:
   bip::mapped_region region_;
 };
 
-Segment::Segment(std::unique_ptr<Mapping> mapping, Fd memory)
-    : mapping_(std::move(mapping)), memory_(std::move(memory)) {}
+void Segment::map(const Fd& memory) {
+  mapping_ = std::make_unique<Mapping>(memory, bip::read_write, data_offset_ + nbytes_);
+  base_ = mapping_->address();
+}
 
-Segment Segment::create(std::size_t nbytes, SharingStrategy strategy) {
-  check(nbytes > 0, ErrorKind::invalid_argument, "Segment::create", "a segment of no bytes");
-  const bool named = strategy == SharingStrategy::file_system;
-  const TokenId token = named ? my_token() : 0;
-  const SegmentId id = SegmentId::random();
-  Fd memory;
-  if (named) {
-    memory = shm_directory::create_unnamed();
+Segment::Segment(std::size_t nbytes, std::uint32_t blocks, SharingStrategy strategy)
+    : id_(SegmentId::random()),
+      strategy_(strategy),
+      owned_here_(true),
+      blocks_(blocks),
+      nbytes_(nbytes),
+      data_offset_(data_offset_for(blocks)) {
+  check(nbytes > 0 && blocks > 0, ErrorKind::invalid_argument, "Segment", "a segment of no bytes");
+  if (strategy == SharingStrategy::file_system) {
+    memory_ = shm_directory::create_unnamed();
   } else {
-    memory = Fd{::memfd_create("shoal-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-    if (!memory) {
+    memory_ = Fd{::memfd_create("shoal-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    if (!memory_) {
       throw_errno("memfd_create", concat("a shared segment of ", ByteCount{nbytes}),
                   errno == EMFILE ? "Raise the limit of open files with `ulimit -n`" : "");
     }
   }
-  reserve(memory, nbytes, strategy);
-  auto mapping = std::make_unique<Mapping>(memory, nbytes);
-  Segment segment(std::move(mapping), std::move(memory));
-  segment.mapping_->id = id;
-  segment.mapping_->strategy = strategy;
-  SegmentPage& page = segment.mapping_->page();
-  page.header = {.magic = kSegmentMagic,
-                 .layout_version = kSegmentLayoutVersion,
-                 .strategy = static_cast<std::uint32_t>(strategy),
-                 .id = id,
-                 .nbytes = nbytes,
-                 .data_offset = kSegmentDataOffset,
-                 .creator = token,
-                 .reserved = 0};
-  if (named) {
-    segment.hold();
-    check(shm_directory::link(segment.memory_, name_of(id)), ErrorKind::system, "Segment::create",
-          "the name ", name_of(id), " is taken");
-    segment.memory_.reset();
-  } else if (::fcntl(segment.fd(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) < 0) {
-    throw_errno("fcntl(F_ADD_SEALS)", "a shared segment");
+  reserve(memory_, data_offset_, nbytes, strategy);
+  map(memory_);
+  const auto self = static_cast<std::uint32_t>(::getpid());
+  control().header = {.magic = kSegmentMagic,
+                      .layout_version = kSegmentLayoutVersion,
+                      .strategy = static_cast<std::uint32_t>(strategy),
+                      .id = id_,
+                      .nbytes = nbytes,
+                      .data_offset = data_offset_,
+                      .blocks = blocks,
+                      .creator_pid = self,
+                      .reserved = 0};
+  control().takers[kPinned].store(self, std::memory_order_relaxed);
+  // Locked before it has a name or leaves this process: nobody sees it without a holder.
+  check(try_lock_slot(memory_.get(), kOwnerSlot), ErrorKind::system, "Segment",
+        "a new file was locked already");
+  control().takers[kOwnerSlot].store(self, std::memory_order_release);
+  if (strategy == SharingStrategy::file_descriptor) {
+    if (::fcntl(memory_.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) < 0)
+      throw_errno("fcntl(F_ADD_SEALS)", "a shared segment");
+    return;
   }
-  return segment;
+  // A name that is taken would need 128 equal random bits, or somebody's intent.
+  while (!shm_directory::link(memory_, name())) {
+    id_ = SegmentId::random();
+    control().header.id = id_;
+  }
 }
 
-Segment Segment::attach(Fd memory, const SegmentId& expected) {
-  const int seals = ::fcntl(memory.get(), F_GET_SEALS);
-  check(seals >= 0 && (seals & kSeals) == kSeals, ErrorKind::malformed, "Segment::attach",
-        "the descriptor received for ", expected.to_string(), " is not sealed against resizing");
+Segment::Segment(const Fd& memory, const SegmentId& expected) : id_(expected), owned_here_(false) {
   const SegmentHeader header = check_header(memory, expected);
-  auto mapping = std::make_unique<Mapping>(memory, header.nbytes);
-  Segment segment(std::move(mapping), std::move(memory));
-  segment.mapping_->id = expected;
-  segment.mapping_->strategy = SharingStrategy::file_descriptor;
-  return segment;
+  strategy_ = static_cast<SharingStrategy>(header.strategy);
+  blocks_ = header.blocks;
+  nbytes_ = header.nbytes;
+  data_offset_ = header.data_offset;
+  memory_ = reopen(memory.get());
+  map(memory_);
+  slot_ = take_slot(memory_.get());
 }
 
-Segment Segment::attach(const SegmentId& expected, TokenId sender) {
-  const TokenId token = my_token();
-  Fd memory = shm_directory::open(name_of(expected));
-  if (!memory) throw_errno("open", concat(shm_directory::kPath, '/', name_of(expected)));
-  const SegmentHeader header = check_header(memory, expected);
-  Segment segment(std::make_unique<Mapping>(memory, header.nbytes), Fd{});
-  segment.mapping_->id = expected;
-  segment.mapping_->strategy = SharingStrategy::file_system;
-  check(sender != 0 && segment.ledger().exchange(sender, token), ErrorKind::malformed,
-        "Segment::attach", "the message does not hold ", expected.to_string(), ", which it names");
-  segment.holder_ = token;
-  return segment;
+Segment::~Segment() { leave(); }
+
+void Segment::leave() noexcept {
+  if (!memory_) return;
+  close_flight();
+  control().takers[slot_].store(0, std::memory_order_release);
+  // Two that leave at once: each frees its slot first, then one of them gets all of them.
+  unlock_slot(memory_.get(), slot_);
+  if (strategy_ == SharingStrategy::file_system && try_lock_all_slots(memory_.get())) remove_name();
+  memory_.reset();
 }
 
-Segment::Segment(Segment&& other) noexcept = default;
-
-Segment& Segment::operator=(Segment&& other) noexcept {
-  if (this == &other) return *this;
-  release();
-  mapping_ = std::move(other.mapping_);
-  memory_ = std::move(other.memory_);
-  holder_ = std::exchange(other.holder_, 0);
-  return *this;
-}
-
-Segment::~Segment() { release(); }
-
-std::byte* Segment::data() const { return mapping_->data(); }
-std::size_t Segment::nbytes() const { return mapping_->nbytes(); }
-SegmentId Segment::id() const { return mapping_->id; }
-SharingStrategy Segment::strategy() const { return mapping_->strategy; }
-std::string Segment::name() const { return name_of(id()); }
-
-Ledger Segment::ledger() const { return Ledger(mapping_->page().rows, mapping_->page().additions); }
-
-void Segment::hold() {
-  const TokenId token = my_token();
-  if (holder_ == token) return;
-  if (!ledger().add(token)) {
-    throw Error({.kind = ErrorKind::limit_reached,
-                 .call = "Segment",
-                 .subject = name(),
-                 .reason = concat("all ", kLedgerRows, " rows for holders are taken"),
-                 .remedy = "Let receivers catch up: every process and every message on its way "
-                           "takes a row"});
-  }
-  holder_ = token;
-}
-
-void Segment::hold_for_message() {
-  if (strategy() != SharingStrategy::file_system) return;
-  hold();
-  check(ledger().add(holder_), ErrorKind::limit_reached, "Segment::hold_for_message",
-        "too many messages with this tensor are on their way");
-}
-
-void Segment::release_message_hold(TokenId sender) noexcept { ledger().remove(sender); }
-
-void Segment::accept_message_hold(TokenId sender) {
-  const TokenId token = my_token();
-  if (holder_ != token && sender != 0 && ledger().exchange(sender, token)) {
-    holder_ = token;
-  } else {
-    ledger().remove(sender);
-  }
-}
-
-void Segment::release() noexcept {
-  if (mapping_ == nullptr || holder_ == 0) return;
-  // A forked child inherits the object but not the hold: the token is its parent's.
-  if (std::exchange(holder_, 0) != my_token_if_any()) return;
-  Ledger holders = ledger();
-  holders.remove(my_token_if_any());
-  if (!holders.strike_dead()) return;
+void Segment::remove_name() noexcept {
   try {
-    shm_directory::unlink(name());
-  } catch (const std::bad_alloc&) {
-    // Whoever reaps next finds the name.
+    if (strategy_ == SharingStrategy::file_system) shm_directory::unlink(name());
+  } catch (const std::exception&) {
+    // Whoever reaps next finds it.
   }
+}
+
+const std::byte* Segment::read_only_data() {
+  if (read_only_ == nullptr) {
+    read_only_ = std::make_unique<Mapping>(memory_, bip::read_only, data_offset_ + nbytes_);
+  }
+  return read_only_->address() + data_offset_;
+}
+
+std::string Segment::name() const {
+  if (strategy_ == SharingStrategy::file_descriptor) return {};
+  return concat(shm_directory::name_prefix(), "segment-", id_.to_string());
+}
+
+void Segment::write_through(std::size_t offset, const void* from, std::size_t nbytes) {
+  const auto* bytes = static_cast<const std::byte*>(from);
+  while (nbytes > 0) {
+    const ssize_t wrote =
+        ::pwrite(memory_.get(), bytes, nbytes, static_cast<off_t>(data_offset_ + offset));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) throw_errno("pwrite", "a shared segment");
+    const auto done = static_cast<std::size_t>(wrote);
+    bytes += done, offset += done, nbytes -= done;
+  }
+}
+
+void Segment::prefault(std::size_t offset, std::size_t nbytes) noexcept {
+  const std::size_t begin = offset / kPageSize * kPageSize;
+  // Needs Linux 5.14; before, pages come one by one as they are touched.
+  ::madvise(data() + begin, offset + nbytes - begin, MADV_POPULATE_WRITE);
+}
+
+bool Segment::owner_is_gone() const {
+  return !owned_here_ && (control().retired.load(std::memory_order_acquire) != 0 ||
+                          !slot_is_locked(memory_.get(), kOwnerSlot));
+}
+
+void Segment::retire() noexcept {
+  control().retired.store(1, std::memory_order_release);
+  remove_name();
+  // Where another process still maps it, unused, it is an empty file now.
+  ::fallocate(memory_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              static_cast<off_t>(data_offset_), static_cast<off_t>(nbytes_));
 }
 
 }  // namespace shoal

@@ -1,69 +1,136 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "shoal/runtime/base/fd.h"
-#include "shoal/runtime/shm/segment_header.h"
+#include "shoal/runtime/shm/flight.h"
+#include "shoal/runtime/shm/segment_layout.h"
 #include "shoal/runtime/shm/sharing_strategy.h"
+#include "shoal/runtime/shm/slot_lock.h"
 
 namespace shoal {
 
-// One kernel object, mapped into this process: a header, then `nbytes` of data.
+// One kernel object, mapped into this process, and this process' part in it: a slot with a lock on
+// it, and under this slot a hold on each block that is used here.
 //
 // Its pages are reserved when it is made, so that later access cannot fail; an access through
-// data() never raises SIGBUS. Attaching gives no right to destroy: the bytes live until every
-// holder, in any process, has let go. Move-only; destruction unmaps, gives back this process' hold,
-// and never throws. A forked child may read and write what it inherited, and gives nothing back.
+// data() never raises SIGBUS. Attaching gives no right to destroy: the name, if there is one, goes
+// with the last holder in any process.
+//
+// Not for use by two threads at once, but for data(); SegmentPool sees to that.
 class Segment {
  public:
-  // Zeroed memory of at least one byte. Throws Error(no_space) naming what was wanted, what is
-  // free, which limit was met and what to do.
-  [[nodiscard]] static Segment create(std::size_t nbytes, SharingStrategy strategy);
+  // Zeroed memory, nbytes of it, for so many blocks, held by nobody. This process owns it, in
+  // kOwnerSlot. Throws Error(no_space) or Error(limit_reached) naming what was wanted, what is
+  // left, which limit was met and what to do.
+  Segment(std::size_t nbytes, std::uint32_t blocks, SharingStrategy strategy);
 
-  // Attaches a received descriptor. It is accepted only if it is sealed against resizing and its
-  // header fits it and `expected`: Error(malformed) or Error(version_mismatch) otherwise.
-  [[nodiscard]] static Segment attach(Fd memory, const SegmentId& expected);
+  // The segment behind a received descriptor, which is looked at but not kept. It is accepted only
+  // if its header fits it and `expected`, and if it is sealed against resizing unless it has a
+  // name: Error(malformed) or Error(version_mismatch) otherwise.
+  Segment(const Fd& memory, const SegmentId& expected);
 
-  // Attaches a named segment on behalf of a message: takes over the hold that the message carries
-  // under its sender's token. Throws Error(not_found) if the name is gone.
-  [[nodiscard]] static Segment attach(const SegmentId& expected, TokenId sender);
-
-  Segment(Segment&& other) noexcept;
-  Segment& operator=(Segment&& other) noexcept;
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+  // Unmaps, frees the slot, and removes the name if nobody else holds the segment.
   ~Segment();
 
-  [[nodiscard]] std::byte* data() const;
-  [[nodiscard]] std::size_t nbytes() const;
-  [[nodiscard]] SegmentId id() const;
-  [[nodiscard]] SharingStrategy strategy() const;
-
-  // file_descriptor: what a message carries. Owned here.
-  [[nodiscard]] int fd() const { return memory_.get(); }
-  // file_system: the name under /dev/shm.
+  [[nodiscard]] const SegmentId& id() const { return id_; }
+  [[nodiscard]] SharingStrategy strategy() const { return strategy_; }
+  [[nodiscard]] std::size_t nbytes() const { return nbytes_; }
+  [[nodiscard]] std::uint32_t blocks() const { return blocks_; }
+  [[nodiscard]] std::byte* data() const { return base_ + data_offset_; }
+  // The same data, mapped so that a write raises SIGSEGV. Mapped at the first call.
+  [[nodiscard]] const std::byte* read_only_data();
+  // file_system: the name under /dev/shm. file_descriptor: none, empty.
   [[nodiscard]] std::string name() const;
+  // Writes by pwrite, which on pages never touched costs less than half of faulting them in.
+  void write_through(std::size_t offset, const void* from, std::size_t nbytes);
+  // Maps the pages of a range now, many at a time; for pages that will be used for certain.
+  void prefault(std::size_t offset, std::size_t nbytes) noexcept;
 
-  // file_system: a hold for a message about to be sent, and back if it was not sent or if its
-  // receiver already has the segment. Throws Error(limit_reached) when the ledger is full.
-  void hold_for_message();
-  void release_message_hold(TokenId sender) noexcept;
+  // Who the owner is, and whether more blocks may still come from it.
+  [[nodiscard]] bool owned_here() const { return owned_here_; }
+  [[nodiscard]] bool owner_is_gone() const;
+  // The owner gives it up: no block is in use. Its name and its memory go at once, even where it
+  // is still mapped.
+  void retire() noexcept;
+  // A missing name counts as removed. Whoever has the segment mapped does not notice.
+  void remove_name() noexcept;
 
-  // file_system: a message has brought a segment that this process has mapped. Its hold becomes
-  // this process' own if it has none, as in a forked child, and is given back otherwise.
-  void accept_message_hold(TokenId sender);
+  // --- Holds of this process. Idempotent; nothing happens once it has left.
+  void hold(std::uint32_t block) noexcept {
+    if (memory_) holders(block).add(slot_);
+  }
+  void let_go(std::uint32_t block) noexcept {
+    if (memory_) holders(block).remove(slot_);
+  }
+  [[nodiscard]] bool is_free(std::uint32_t block) const { return holders(block).empty(); }
+  // What dead holders held of the first `used` blocks is held no more. Any process may do it; the
+  // owner knows how many blocks were ever used.
+  void strike_dead(std::uint32_t used);
+
+  // This process' slot: no other living process has it. And whether the taker of another lives.
+  [[nodiscard]] Slot slot() const { return slot_; }
+  [[nodiscard]] bool is_alive(Slot slot) const noexcept;
+  // Of the slot's taker, for messages; 0 if nobody has it.
+  [[nodiscard]] std::uint32_t taker(Slot slot) const noexcept;
+
+  // --- Holds of messages (flight.h).
+  // A hold on each block for one message to be sent with the flight's descriptor.
+  [[nodiscard]] std::shared_ptr<Flight> depart(std::span<const std::uint32_t> blocks);
+  // The message was not sent after all.
+  void abandon(const Flight& flight, std::span<const std::uint32_t> blocks) noexcept;
+  // A message has come: this process holds the block instead of it. False if it did not hold it.
+  [[nodiscard]] bool arrive(std::uint32_t block, FlightKind kind, Slot flight) noexcept;
+  // The same, but this process does not want the block.
+  void refuse(std::uint32_t block, FlightKind kind, Slot flight) noexcept;
+  // All of its blocks have been taken or refused.
+  void landed(FlightKind kind, Slot flight) noexcept;
+  // No message will use the open flight any more, so that lost ones can be found dead.
+  void close_flight() noexcept { flight_.reset(); }
+
+  // --- Around fork (segment_fork.cpp): the child holds what its parent holds, on its own account.
+  void prepare_fork(std::span<const std::uint32_t> held) noexcept;
+  void after_fork_in_parent() noexcept;
+  void after_fork_in_child() noexcept;
+
+  // At this process' end: gives up the slot, and the name if nobody else holds the segment. The
+  // bytes stay readable.
+  void leave() noexcept;
 
  private:
+  [[nodiscard]] SegmentControl& control() const {
+    return *reinterpret_cast<SegmentControl*>(base_);
+  }
+  [[nodiscard]] HolderSet& holders(std::uint32_t block) const {
+    return reinterpret_cast<HolderSet*>(base_ + sizeof(SegmentControl))[block];
+  }
   class Mapping;
-  Segment(std::unique_ptr<Mapping> mapping, Fd memory);
-  [[nodiscard]] Ledger ledger() const;
-  // A child forked from the holder comes to hold on its own account.
-  void hold();
-  void release() noexcept;
+  void map(const Fd& memory);
+  // A free slot, locked by `fd`. Throws Error(limit_reached) when all are taken by the living.
+  [[nodiscard]] Slot take_slot(int fd);
+  [[nodiscard]] int free_slots() const noexcept;
+  [[nodiscard]] std::shared_ptr<Flight> open_flight();
 
-  std::unique_ptr<Mapping> mapping_;
-  Fd memory_;           // file_descriptor only: kept, to be sent
-  TokenId holder_ = 0;  // file_system only: the token that our row carries
+  SegmentId id_;
+  SharingStrategy strategy_;
+  bool owned_here_;
+  Slot slot_ = kOwnerSlot;
+  std::uint32_t blocks_ = 0;
+  std::size_t nbytes_ = 0;
+  std::size_t data_offset_ = 0;
+  Fd memory_;  // holds our slot's lock; kept, since every message carries one like it
+  std::unique_ptr<Mapping> mapping_, read_only_;
+  std::byte* base_ = nullptr;
+  std::shared_ptr<Flight> flight_;  // the one that the next message may join
+  Fd childs_memory_;                // between prepare_fork and after_fork_…
+  Slot childs_slot_ = 0;
 };
 
 }  // namespace shoal

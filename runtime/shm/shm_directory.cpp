@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <system_error>
 
 #include "shoal/runtime/base/error.h"
@@ -16,7 +18,49 @@ namespace {
 
 std::string path_of(const std::string& name) { return concat(kPath, '/', name); }
 
+std::string checked_prefix(std::string_view prefix) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  constexpr std::size_t kMost = 64;
+  if (prefix.empty() || prefix.size() > kMost || prefix.front() == '.' ||
+      prefix.find_first_not_of(kAllowed) != std::string_view::npos) {
+    throw Error({.kind = ErrorKind::invalid_argument,
+                 .call = "set_name_prefix",
+                 .subject = concat('\'', prefix, '\''),
+                 .reason = "no prefix for names of shared memory",
+                 .remedy =
+                     "Use 1 to 64 letters, digits, '.', '_' and '-', no '.' in front; it also "
+                     "comes from the environment variable SHOAL_NAME_PREFIX"});
+  }
+  return std::string(prefix);
+}
+
+struct Prefix {
+  std::mutex mutex;
+  std::string text;  // empty until it is asked for or set
+};
+
+Prefix& prefix() {
+  static auto* instance = new Prefix;  // names are still removed while statics are destroyed
+  return *instance;
+}
+
 }  // namespace
+
+std::string name_prefix() {
+  const std::scoped_lock hold(prefix().mutex);
+  if (prefix().text.empty()) {
+    const char* chosen = std::getenv("SHOAL_NAME_PREFIX");
+    prefix().text = checked_prefix(chosen == nullptr ? "shoal-" : chosen);
+  }
+  return prefix().text;
+}
+
+void set_name_prefix(std::string_view text) {
+  std::string checked = checked_prefix(text);
+  const std::scoped_lock hold(prefix().mutex);
+  prefix().text = std::move(checked);
+}
 
 Fd create_unnamed() {
   Fd file{::open(std::string(kPath).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};

@@ -7,7 +7,8 @@
 #include "shoal/runtime/base/fd.h"
 
 // The directory of named objects, /dev/shm: one flat folder that all processes of a machine (or a
-// container) see. Names start with "shoal-"; everything is created with mode 0600.
+// container) see. Names start with a prefix of Shoal's; everything is created with mode
+// 0600.
 //
 // A name appears only once all behind it is ready: the file is made without a name (O_TMPFILE),
 // filled, and then linked. So nobody meets a half-made object, and a process killed on the way
@@ -15,8 +16,13 @@
 namespace shoal::shm_directory {
 
 inline constexpr std::string_view kPath = "/dev/shm";
-inline constexpr std::string_view kSegmentPrefix = "shoal-segment-";
-inline constexpr std::string_view kTokenPrefix = "shoal-token-";
+
+// What the names of this process' segments start with: "shoal-" until it is set, or what the
+// environment variable SHOAL_NAME_PREFIX says. At most 64 letters, digits, '.', '_' and '-', the
+// first no '.': Error(invalid_argument) otherwise. Set it before the first named segment is made;
+// reaping looks at names with the prefix alone. Any thread may call them.
+[[nodiscard]] std::string name_prefix();
+void set_name_prefix(std::string_view prefix);
 
 // A new file without a name. Throws Error.
 [[nodiscard]] Fd create_unnamed();

@@ -1,5 +1,7 @@
 #include "shoal/runtime/tensor/storage.h"
 
+#include "shoal/runtime/shm/segment_pool.h"
+
 namespace shoal {
 
 std::shared_ptr<Storage> Storage::allocate(std::size_t nbytes, Device& device) {
@@ -9,35 +11,46 @@ std::shared_ptr<Storage> Storage::allocate(std::size_t nbytes, Device& device) {
   return storage;
 }
 
-std::shared_ptr<Storage> Storage::allocate_shared(std::size_t nbytes, SharingStrategy strategy) {
-  if (nbytes > 0) return adopt(Segment::create(nbytes, strategy));
-  auto storage = allocate(0);
-  storage->share_memory(strategy);
-  return storage;
+std::shared_ptr<Storage> Storage::allocate_shared(std::size_t nbytes, SharingStrategy strategy,
+                                                  Contents contents) {
+  if (nbytes == 0) {
+    auto storage = allocate(0);
+    storage->share_memory(strategy);
+    return storage;
+  }
+  auto block = SegmentPool::instance().allocate(nbytes, strategy);
+  if (contents == Contents::zero) {
+    block->fill_zero();
+  } else {
+    block->prefault();
+  }
+  return over(std::move(block));
 }
 
-std::shared_ptr<Storage> Storage::adopt(Segment segment) {
+std::shared_ptr<Storage> Storage::over(std::shared_ptr<SharedBlock> block, bool read_only) {
   std::shared_ptr<Storage> storage(new Storage(cpu()));
-  storage->segment_ = std::make_unique<Segment>(std::move(segment));
-  storage->data_ = storage->segment_->data();
-  storage->nbytes_ = storage->segment_->nbytes();
+  // Who may not write has a mapping that takes no writes; the type stays that of all storages.
+  storage->data_ = read_only ? const_cast<std::byte*>(block->read_only_data()) : block->data();
+  storage->nbytes_ = block->nbytes();
   storage->shared_ = true;
+  storage->read_only_ = read_only;
+  storage->block_ = std::move(block);
   return storage;
 }
 
 Storage::~Storage() {
-  if (segment_ == nullptr && data_ != nullptr) device_->deallocate(data_);
+  if (block_ == nullptr && data_ != nullptr) device_->deallocate(data_);
 }
 
 void Storage::share_memory(SharingStrategy strategy) {
   const std::scoped_lock hold(sharing_);
   if (shared_) return;
   if (nbytes_ > 0) {
-    auto segment = std::make_unique<Segment>(Segment::create(nbytes_, strategy));
-    device_->copy(segment->data(), data_, nbytes_);
+    auto block = SegmentPool::instance().allocate(nbytes_, strategy);
+    block->fill_from(data_);
     device_->deallocate(data_);
-    data_ = segment->data();
-    segment_ = std::move(segment);
+    data_ = block->data();
+    block_ = std::move(block);
   }
   shared_ = true;
 }

@@ -5,13 +5,16 @@
 #include <mutex>
 
 #include "shoal/runtime/device/device.h"
-#include "shoal/runtime/shm/segment.h"
+#include "shoal/runtime/shm/shared_block.h"
 #include "shoal/runtime/shm/sharing_strategy.h"
 
 namespace shoal {
 
+// What shared memory is made to contain.
+enum class Contents { undefined, zero };
+
 // The identity of bytes. Tensors hold it by shared_ptr, so all views of one storage see the same
-// bytes, also after those moved into shared memory.
+// bytes, also after those moved into shared memory. Its size never changes.
 //
 // Reading and writing the bytes is the caller's affair; share_memory may not run while another
 // thread uses this storage, since it changes data().
@@ -21,12 +24,14 @@ class Storage {
   [[nodiscard]] static std::shared_ptr<Storage> allocate(std::size_t nbytes,
                                                          Device& device = cpu());
 
-  // Shared memory from the start, zeroed. Throws as Segment::create does.
+  // Shared memory from the start. Throws as SegmentPool::allocate does.
   [[nodiscard]] static std::shared_ptr<Storage> allocate_shared(std::size_t nbytes,
-                                                                SharingStrategy strategy);
+                                                                SharingStrategy strategy,
+                                                                Contents contents = Contents::zero);
 
-  // A segment that came from another process.
-  [[nodiscard]] static std::shared_ptr<Storage> adopt(Segment segment);
+  // Over a block of shared memory. Read-only: a write to the bytes through it raises SIGSEGV.
+  [[nodiscard]] static std::shared_ptr<Storage> over(std::shared_ptr<SharedBlock> block,
+                                                     bool read_only = false);
 
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -35,6 +40,7 @@ class Storage {
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t nbytes() const { return nbytes_; }
   [[nodiscard]] Device& device() const { return *device_; }
+  [[nodiscard]] bool is_read_only() const { return read_only_; }
 
   // Moves the bytes into shared memory, once; later calls, whatever their strategy, do nothing.
   // A storage of no bytes becomes shared without any memory. On failure nothing has changed.
@@ -43,7 +49,7 @@ class Storage {
   [[nodiscard]] bool is_shared() const { return shared_; }
 
   // Where the bytes live; null for private and for empty storages.
-  [[nodiscard]] Segment* segment() const { return segment_.get(); }
+  [[nodiscard]] const std::shared_ptr<SharedBlock>& block() const { return block_; }
 
  private:
   explicit Storage(Device& device) : device_(&device) {}
@@ -53,7 +59,8 @@ class Storage {
   std::byte* data_ = nullptr;
   std::size_t nbytes_ = 0;
   bool shared_ = false;
-  std::unique_ptr<Segment> segment_;
+  bool read_only_ = false;
+  std::shared_ptr<SharedBlock> block_;
 };
 
 }  // namespace shoal

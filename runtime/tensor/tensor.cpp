@@ -58,17 +58,33 @@ Tensor Tensor::uniform(const Shape& shape, double low, double high, Generator& g
   return result;
 }
 
+Tensor Tensor::empty_shared(const Shape& shape, DType dtype, SharingStrategy strategy) {
+  return over(Storage::allocate_shared(bytes_for(shape, dtype), strategy, Contents::undefined),
+              dtype, shape, contiguous_strides(shape));
+}
+
+Tensor Tensor::full_shared(const Shape& shape, double value, DType dtype,
+                           SharingStrategy strategy) {
+  Tensor tensor = empty_shared(shape, dtype, strategy);
+  tensor.fill_(value);
+  return tensor;
+}
+
 Tensor Tensor::zeros_shared(const Shape& shape, DType dtype, SharingStrategy strategy) {
   return over(Storage::allocate_shared(bytes_for(shape, dtype), strategy), dtype, shape,
               contiguous_strides(shape));
 }
 
 Tensor Tensor::from_bytes(const void* data, std::size_t count, const Shape& shape, DType dtype) {
-  check(static_cast<std::int64_t>(count) == shoal::numel(shape), ErrorKind::invalid_argument,
-        "Tensor::from", count, " values do not fill shape ", shape);
   Tensor tensor = empty(shape, dtype);
-  tensor.device().copy(tensor.data_ptr(), data, tensor.nbytes());
+  tensor.copy_bytes(data, count);
   return tensor;
+}
+
+void Tensor::copy_bytes(const void* data, std::size_t count) const {
+  check(static_cast<std::int64_t>(count) == numel_, ErrorKind::invalid_argument, "Tensor::from",
+        count, " values do not fill shape ", shape_);
+  device().copy(data_ptr(), data, nbytes());
 }
 
 Tensor Tensor::over(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape,
@@ -141,6 +157,7 @@ Tensor Tensor::to(DType dtype) const {
 
 const Tensor& Tensor::copy_(const Tensor& source) const {
   check_defined("Tensor::copy_");
+  check_writable("Tensor::copy_");
   source.check_defined("Tensor::copy_");
   check(broadcasts_to(source.shape_, shape_), ErrorKind::invalid_argument, "Tensor::copy_",
         source.shape_, " does not broadcast to ", shape_);
@@ -170,6 +187,7 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
 
 const Tensor& Tensor::fill_(double value) const {
   check_defined("Tensor::fill_");
+  check_writable("Tensor::fill_");
   if (is_contiguous()) {
     device().fill(dtype_, data_ptr(), value, numel_);
     return *this;
@@ -181,6 +199,14 @@ const Tensor& Tensor::share_memory(SharingStrategy strategy) const {
   check_defined("Tensor::share_memory");
   storage_->share_memory(strategy);
   return *this;
+}
+
+Tensor Tensor::read_only(SharingStrategy strategy) const {
+  share_memory(strategy);
+  Tensor view = *this;
+  if (storage_->block() != nullptr && !storage_->is_read_only())
+    view.storage_ = Storage::over(storage_->block(), true);
+  return view;
 }
 
 std::int64_t Tensor::offset_of(std::span<const std::int64_t> indices) const {
@@ -201,6 +227,11 @@ void Tensor::throw_undefined(const char* call) {
       {.kind = ErrorKind::invalid_argument, .call = call, .reason = "the tensor is undefined"});
 }
 
+void Tensor::check_writable(const char* call) const {
+  check(!storage_->is_read_only(), ErrorKind::invalid_argument, call,
+        "the tensor is read-only; write to a clone(), or where it was shared from");
+}
+
 void Tensor::check_dtype(DType wanted, const char* call) const {
   check_defined(call);
   check(dtype_ == wanted, ErrorKind::invalid_argument, call, "elements are ", to_string(dtype_),
@@ -218,7 +249,11 @@ void Tensor::check_single(const char* call) const {
 }
 
 bool may_overlap(const Tensor& a, const Tensor& b) {
-  if (a.storage() != b.storage() || a.numel() == 0 || b.numel() == 0) return false;
+  if (a.numel() == 0 || b.numel() == 0) return false;
+  // A read-only view and what it was made from are two storages over one block.
+  const auto& block = a.storage()->block();
+  if (a.storage() != b.storage() && (block == nullptr || block != b.storage()->block()))
+    return false;
   // The bytes from the first element to the end of the last.
   const auto extent = [](const Tensor& t) {
     std::int64_t last = t.offset();

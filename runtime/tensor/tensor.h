@@ -41,9 +41,22 @@ class Tensor {
   // Uniform in [low, high), f32 or f64.
   [[nodiscard]] static Tensor uniform(const Shape& shape, double low, double high,
                                       Generator& generator, DType dtype = DType::f32);
-  // Zeroed, in shared memory. Throws as Segment::create does.
+  // The same in shared memory at once, which saves the copy that share_memory makes. Throw as
+  // SegmentPool::allocate does.
+  [[nodiscard]] static Tensor empty_shared(const Shape& shape, DType dtype = DType::f32,
+                                           SharingStrategy strategy = get_sharing_strategy());
   [[nodiscard]] static Tensor zeros_shared(const Shape& shape, DType dtype = DType::f32,
                                            SharingStrategy strategy = get_sharing_strategy());
+  [[nodiscard]] static Tensor full_shared(const Shape& shape, double value,
+                                          DType dtype = DType::f32,
+                                          SharingStrategy strategy = get_sharing_strategy());
+  template <class T>
+  [[nodiscard]] static Tensor from_shared(std::span<const T> values, const Shape& shape,
+                                          SharingStrategy strategy = get_sharing_strategy()) {
+    Tensor tensor = empty_shared(shape, dtype_of<T>, strategy);
+    tensor.copy_bytes(values.data(), values.size());
+    return tensor;
+  }
   // A copy of `values`, which fill `shape` in row-major order.
   template <class T>
   [[nodiscard]] static Tensor from(std::span<const T> values, const Shape& shape) {
@@ -157,8 +170,17 @@ class Tensor {
   // that were taken before are dead. Does nothing if the storage is shared already.
   const Tensor& share_memory(SharingStrategy strategy = get_sharing_strategy()) const;
   [[nodiscard]] bool is_shared() const { return storage_ != nullptr && storage_->is_shared(); }
+  // A view of the same bytes that nobody may write through, here or where it is sent: calls that
+  // write refuse it, and a write through its data raises SIGSEGV. Moves a private storage into
+  // shared memory. What the owner writes to the original stays visible.
+  [[nodiscard]] Tensor read_only(SharingStrategy strategy = get_sharing_strategy()) const;
+  [[nodiscard]] bool is_read_only() const {
+    return storage_ != nullptr && storage_->is_read_only();
+  }
 
  private:
+  void copy_bytes(const void* data, std::size_t count) const;
+  void check_writable(const char* call) const;
   [[nodiscard]] static Tensor from_bytes(const void* data, std::size_t count, const Shape& shape,
                                          DType dtype);
   [[nodiscard]] Tensor with(const Shape& shape, const Strides& strides, std::int64_t offset) const;

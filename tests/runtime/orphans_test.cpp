@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <memory>
 
 #include "shoal/runtime/base/unix_socket.h"
 #include "shoal/runtime/shm/segment.h"
@@ -36,7 +37,7 @@ int status_of_child(const std::function<void()>& child) {
 SegmentId orphan_of_killed_child() {
   const auto [ours, theirs] = make_socket_pair();
   const int status = status_of_child([&theirs = theirs] {
-    Segment segment = Segment::create(100, kNamed);
+    const Segment segment(100, 1, kNamed);
     const SegmentId id = segment.id();
     (void)send_packet(theirs.get(), std::as_bytes(std::span(&id, 1)), {}, kForever);
     ::raise(SIGKILL);
@@ -61,10 +62,38 @@ TEST(Orphans, OfAKilledProcessAreReaped) {
 }
 
 TEST(Orphans, AreNotMadeByReapingWhatLives) {
-  Segment segment = Segment::create(100, kNamed);
+  const Segment segment(100, 1, kNamed);
   reap_orphans();
   EXPECT_TRUE(shm_name_exists(segment.name()));
-  EXPECT_TRUE(token_is_alive(my_token()));
+}
+
+TEST(Orphans, AreNotMadeOfWhatAMessageOnItsWayHolds) {
+  const auto [ours, theirs] = make_socket_pair();
+  const int status = status_of_child([&theirs = theirs] {
+    Segment segment(100, 1, kNamed);
+    segment.data()[0] = std::byte{8};
+    const SegmentId id = segment.id();
+    const std::uint32_t block = 0;
+    const int fd = segment.depart(std::span(&block, 1))->memory.get();
+    (void)send_packet(theirs.get(), std::as_bytes(std::span(&id, 1)), std::span(&fd, 1), kForever);
+    ::raise(SIGKILL);
+  });
+  ASSERT_TRUE(WIFSIGNALED(status));
+  SegmentId id;
+  std::size_t nbytes = 0;
+  std::vector<Fd> fds;
+  reap_orphans();
+  ASSERT_EQ(receive_packet(ours.get(), std::as_writable_bytes(std::span(&id, 1)), nbytes, fds,
+                           in_seconds(10)),
+            Transfer::done);
+  {
+    const Segment received(fds.at(0), id);
+    fds.clear();
+    reap_orphans();
+    EXPECT_TRUE(shm_name_exists(received.name()));
+    EXPECT_EQ(received.data()[0], std::byte{8});
+  }
+  EXPECT_FALSE(shm_name_exists(name_of(id)));
 }
 
 TEST(Orphans, KeepTheirHandsOffFilesThatAreNoSegments) {
@@ -77,83 +106,20 @@ TEST(Orphans, KeepTheirHandsOffFilesThatAreNoSegments) {
 }
 
 TEST(Orphans, OfADeadHolderGoWhenTheLivingHolderLetsGo) {
-  auto segment = std::make_unique<Segment>(Segment::create(100, kNamed));
+  auto segment = std::make_unique<Segment>(100, 1, kNamed);
   const std::string name = segment->name();
   const SegmentId id = segment->id();
-  const TokenId sender = my_token();
-  segment->hold_for_message();
+  const std::uint32_t block = 0;
+  const auto flight = segment->depart(std::span(&block, 1));
+  segment->close_flight();
   status_of_child([&] {
-    Segment attached = Segment::attach(id, sender);
+    const Segment attached(flight->memory, id);
     ::raise(SIGKILL);
   });
   EXPECT_TRUE(shm_name_exists(name));
+  flight->memory.reset();
   segment.reset();
   EXPECT_FALSE(shm_name_exists(name));
-}
-
-TEST(Tokens, DieWithTheirProcess) {
-  const auto [ours, theirs] = make_socket_pair();
-  status_of_child([&theirs = theirs] {
-    const TokenId token = my_token();
-    (void)send_packet(theirs.get(), std::as_bytes(std::span(&token, 1)), {}, kForever);
-    ::raise(SIGKILL);
-  });
-  TokenId token = 0;
-  std::size_t nbytes = 0;
-  std::vector<Fd> fds;
-  ASSERT_EQ(receive_packet(ours.get(), std::as_writable_bytes(std::span(&token, 1)), nbytes, fds,
-                           in_seconds(10)),
-            Transfer::done);
-  EXPECT_FALSE(token_is_alive(token));
-  reap_orphans();
-  EXPECT_FALSE(shm_name_exists(token_file_name(token)));
-}
-
-TEST(Tokens, LiveAsLongAsADescriptorOfTheirsIsInFlight) {
-  const auto [ours, theirs] = make_socket_pair();
-  status_of_child([&theirs = theirs] {
-    const TokenId token = my_token();
-    const int fd = my_token_fd();
-    (void)send_packet(theirs.get(), std::as_bytes(std::span(&token, 1)), std::span(&fd, 1),
-                      kForever);
-    ::raise(SIGKILL);
-  });
-  TokenId token = 0;
-  std::size_t nbytes = 0;
-  std::vector<Fd> fds;
-  ASSERT_EQ(receive_packet(ours.get(), std::as_writable_bytes(std::span(&token, 1)), nbytes, fds,
-                           in_seconds(10)),
-            Transfer::done);
-  EXPECT_TRUE(token_is_alive(token));
-  fds.clear();
-  EXPECT_FALSE(token_is_alive(token));
-  reap_orphans();
-}
-
-TEST(Tokens, AreNotInheritedByAForkedChild) {
-  const TokenId parents = my_token();
-  const int status = status_of_child([parents] {
-    if (my_token_if_any() != 0) ::_exit(1);
-    if (my_token() == parents) ::_exit(2);
-    // The child's end must not look like the parent's.
-    if (!token_is_alive(parents)) ::_exit(3);
-    retire_my_token();
-  });
-  EXPECT_EQ(status, 0);
-  EXPECT_TRUE(token_is_alive(parents));
-}
-
-TEST(ForkedChildren, GiveNothingBackThatTheirParentHolds) {
-  auto segment = std::make_unique<Segment>(Segment::create(100, kNamed));
-  segment->data()[0] = std::byte{3};
-  const int status = status_of_child([&segment] {
-    if (segment->data()[0] != std::byte{3}) ::_exit(1);
-    segment->data()[1] = std::byte{4};
-    segment.reset();
-  });
-  EXPECT_EQ(status, 0);
-  EXPECT_TRUE(shm_name_exists(segment->name()));
-  EXPECT_EQ(segment->data()[1], std::byte{4});
 }
 
 }  // namespace

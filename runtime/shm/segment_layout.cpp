@@ -1,4 +1,4 @@
-#include "shoal/runtime/shm/segment_header.h"
+#include "shoal/runtime/shm/segment_layout.h"
 
 #include <sys/random.h>
 
@@ -22,15 +22,17 @@ std::string SegmentId::to_string() const {
 }
 
 std::string find_fault(const SegmentHeader& header, std::uint64_t file_size) {
-  if (file_size < kSegmentDataOffset) return concat("only ", file_size, " bytes, no header");
+  if (file_size < kPageSize) return concat("only ", file_size, " bytes, no header");
   if (header.magic != kSegmentMagic) return "not a Shoal segment";
   if (header.layout_version != kSegmentLayoutVersion) {
     return concat("made by another version of Shoal: layout ", header.layout_version,
                   ", this one reads ", kSegmentLayoutVersion);
   }
-  if (header.data_offset != kSegmentDataOffset || header.nbytes == 0 ||
-      header.nbytes > file_size - kSegmentDataOffset)
+  if (header.data_offset != data_offset_for(header.blocks) || header.data_offset > file_size ||
+      header.nbytes == 0 || header.nbytes > file_size - header.data_offset)
     return concat("the header promises ", header.nbytes, " bytes in a file of ", file_size);
+  if (header.blocks == 0 || header.strategy > 1)
+    return concat("the header names ", header.blocks, " blocks and strategy ", header.strategy);
   return {};
 }
 

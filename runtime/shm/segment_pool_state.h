@@ -1,0 +1,109 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "shoal/runtime/shm/range_allocator.h"
+#include "shoal/runtime/shm/segment.h"
+#include "shoal/runtime/shm/segment_pool.h"
+
+// What the pool knows; all of it is guarded by State::mutex. Not for users.
+namespace shoal {
+
+// Where a block lies in its segment, with what was set aside for it.
+struct Place {
+  std::size_t offset = 0;
+  std::size_t capacity = 0;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+// A segment as this process uses it.
+struct PoolSegment {
+  explicit PoolSegment(std::shared_ptr<Segment> mapped) : segment(std::move(mapped)) {}
+
+  std::shared_ptr<Segment> segment;
+  std::unordered_map<std::uint32_t, SharedBlock*> live;  // blocks used in this process
+  int arrivals = 0;                                      // messages being unpacked
+
+  // --- Of segments made here.
+  std::optional<RangeAllocator> ranges;
+  std::vector<std::uint32_t> free_indices;
+  std::uint32_t next_index = 0;
+  std::size_t touched = 0;                          // from here on nobody has written anything
+  std::size_t busy = 0;                             // blocks that somebody holds, as far as we know
+  std::unordered_map<std::uint32_t, Place> places;  // of these
+
+  [[nodiscard]] bool is_idle() const { return live.empty() && arrivals == 0 && !ranges; }
+  // Whether a block that was let go here is still the one that it was then. It may have come home
+  // with a message since, and even have been freed and made anew.
+  [[nodiscard]] bool is_given(std::uint32_t index, const Place& place) const {
+    const auto at = places.find(index);
+    return at != places.end() && at->second == place && !live.contains(index);
+  }
+};
+
+// A block that is to be handed out again.
+struct Used {
+  PoolSegment* home = nullptr;
+  std::uint32_t index = 0;
+  Place place{};
+};
+
+// Blocks of one capacity.
+struct Bin {
+  std::vector<Used> free;  // the last one freed goes first: it may still be in the cache
+  std::deque<Used> given;  // let go here, held elsewhere when last looked at
+};
+
+enum class SizeKind { small, medium, large };
+
+// What was made under one strategy.
+struct Shelf {
+  std::map<std::size_t, Bin> bins;                    // by capacity
+  std::array<std::vector<PoolSegment*>, 3> segments;  // by SizeKind
+  std::array<std::size_t, 3> bytes{};
+};
+
+struct PoolState {
+  mutable std::mutex mutex;
+  SegmentPoolOptions options;
+  std::map<SegmentId, std::unique_ptr<PoolSegment>> segments;
+  std::array<Shelf, 2> shelves;  // by SharingStrategy
+  std::size_t live_bytes = 0, live_blocks = 0, empty_bytes = 0;
+  std::uint64_t blocks_made = 0, reuses = 0;
+  std::chrono::steady_clock::time_point looked_for_abandoned;
+  bool reaped = false;
+
+  // --- segment_pool.cpp: making blocks.
+  std::shared_ptr<SharedBlock> allocate(std::size_t nbytes, SharingStrategy strategy);
+  void give_back(SharedBlock& block);
+  PoolSegment& add(std::shared_ptr<Segment> segment);
+  void remove(PoolSegment& home);
+
+  // --- segment_recycling.cpp: finding memory that was used before, and giving it up.
+  std::optional<Used> find(Shelf& shelf, std::size_t capacity);
+  void set_free(Shelf& shelf, const Used& used);
+  void set_busy(PoolSegment& home, std::uint32_t index, Place place);
+  void reclaim(Shelf& shelf);
+  void strike_dead(Shelf& shelf);
+  void join_ranges(Shelf& shelf);
+  void trim(std::size_t keep_bytes);
+  void drop_idle(bool look);
+  void before_fork() noexcept;
+  void after_fork_in_parent() noexcept;
+  void after_fork_in_child() noexcept;
+};
+
+[[nodiscard]] SizeKind kind_of(std::size_t capacity);
+// What is set aside for so many bytes: at most an eighth more, so that similar sizes fit each
+// other.
+[[nodiscard]] std::size_t capacity_for(std::size_t nbytes);
+
+}  // namespace shoal
