@@ -18,7 +18,7 @@ constexpr int kExitWithLauncher = 1;
 
 void watch(const Fd& launcher, int rank) {
   if (!wait_ready(launcher.get(), POLLIN, kForever)) return;
-  SegmentPool::instance().leave_named_segments();
+  SegmentPool::instance().leave_segments();
   // Also for what the launcher held by name and this process had not yet taken over.
   try {
     reap_orphans();

@@ -72,8 +72,8 @@ class Segment {
   }
   [[nodiscard]] bool is_free(std::uint32_t block) const { return holders(block).empty(); }
   // What dead holders held of the first `used` blocks is held no more. Any process may do it; the
-  // owner knows how many blocks were ever used.
-  void strike_dead(std::uint32_t used);
+  // owner knows how many blocks were ever used. Whether there was one.
+  bool strike_dead(std::uint32_t used);
 
   // This process' slot: no other living process has it. And whether the taker of another lives.
   [[nodiscard]] Slot slot() const { return slot_; }

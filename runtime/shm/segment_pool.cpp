@@ -211,7 +211,7 @@ SegmentPool::SegmentPool() : state_(new PoolState) {
   ::pthread_atfork([] { instance().state_->before_fork(); },
                    [] { instance().state_->after_fork_in_parent(); },
                    [] { instance().state_->after_fork_in_child(); });
-  std::atexit([] { instance().leave_named_segments(); });
+  std::atexit([] { instance().leave_segments(); });
 }
 
 SegmentPool& SegmentPool::instance() {
@@ -271,14 +271,13 @@ SegmentPoolStatistics SegmentPool::statistics() const {
   return s;
 }
 
-void SegmentPool::leave_named_segments() noexcept {
+void SegmentPool::leave_segments() noexcept {
   const std::scoped_lock hold(state_->mutex);
   for (const auto& [id, home] : state_->segments) {
     Segment& segment = *home->segment;
-    if (segment.strategy() != SharingStrategy::file_system) continue;
     for (const auto& [index, block] : home->live) segment.let_go(index);
     segment.close_flight();
-    if (home->ranges) {
+    if (home->ranges && segment.strategy() == SharingStrategy::file_system) {
       // Others that have it mapped, but use nothing of it, have no need of its name.
       segment.strike_dead(home->next_index);
       const bool unused = std::ranges::all_of(

@@ -89,10 +89,10 @@ class SegmentPool {
   [[nodiscard]] SegmentPoolOptions options() const;
   [[nodiscard]] SegmentPoolStatistics statistics() const;
 
-  // Gives up this process' part in all segments with a name, as its end would; the names that
-  // nobody else holds are removed. For a process that is about to end: tensors stay readable, but
-  // those can no longer be sent. Runs by itself at a normal exit.
-  void leave_named_segments() noexcept;
+  // Gives up this process' part in all segments, as its end would, but with less for others to find
+  // out; names that nobody else needs are removed. For a process that is about to end: tensors stay
+  // readable, but can no longer be sent. Runs by itself at a normal exit.
+  void leave_segments() noexcept;
 
  private:
   friend class Arrival;

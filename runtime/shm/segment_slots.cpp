@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,15 +13,19 @@ namespace {
 // Below this many free slots messages share flights whatever blocks they bring.
 constexpr int kScarce = 64;
 
+// How often a free slot is looked for, a millisecond apart.
+constexpr int kLooks = 200;
+
 bool is_set(const SlotMask& mask, Slot slot) { return (mask[slot / 64] >> (slot % 64) & 1) != 0; }
 
 }  // namespace
 
 Slot Segment::take_slot(int fd) {
   const auto self = static_cast<std::uint32_t>(::getpid());
-  for (const bool struck : {false, true}) {
-    // Those that the dead left are cleaned only when there are no others.
-    if (struck) strike_dead(blocks_);
+  for (int look = 0; look < kLooks; ++look) {
+    // Those that the dead left are cleaned only when there are no others. While another process does
+    // that they are neither free nor to be had, for a moment that no event ends.
+    if (look > 0 && !strike_dead(blocks_)) ::poll(nullptr, 0, 1);
     for (Slot slot = kOwnerSlot + 1; slot < kPinned; ++slot) {
       std::atomic<std::uint32_t>& taker = control().takers[slot];
       if (taker.load(std::memory_order_acquire) != 0 || !try_lock_slot(fd, slot)) continue;
@@ -45,7 +50,7 @@ int Segment::free_slots() const noexcept {
   }));
 }
 
-void Segment::strike_dead(std::uint32_t used) {
+bool Segment::strike_dead(std::uint32_t used) {
   SlotMask dead{};
   bool any = false;
   for (Slot slot = 0; slot < kPinned; ++slot) {
@@ -59,7 +64,7 @@ void Segment::strike_dead(std::uint32_t used) {
     dead[slot / 64] |= std::uint64_t{1} << (slot % 64);
     any = true;
   }
-  if (!any) return;
+  if (!any) return false;
   for (std::uint32_t block = 0; block < std::min(used, blocks_); ++block)
     holders(block).remove_all(dead);
   for (Slot slot = 0; slot < kPinned; ++slot) {
@@ -67,6 +72,7 @@ void Segment::strike_dead(std::uint32_t used) {
     control().takers[slot].store(0, std::memory_order_release);
     unlock_slot(memory_.get(), slot);
   }
+  return true;
 }
 
 bool Segment::is_alive(Slot slot) const noexcept {

@@ -16,58 +16,16 @@
 #include "shoal/runtime/base/unix_socket.h"
 #include "shoal/runtime/ipc/wire.h"
 #include "shoal/runtime/tensor/ops.h"
+#include "support/peer.h"
 #include "support/shm_names.h"
 #include "support/strategies.h"
 
 namespace shoal {
 namespace {
 
-constexpr double kSoon = 20;  // seconds: far more than needed, so that only a hang reaches it
-
-// Runs `body` in a forked child with one end of a channel; the other end stays here.
-class Peer {
- public:
-  explicit Peer(const std::function<void(Channel&)>& body) : Peer(Channel::pair(), body) {}
-  ~Peer() {
-    { const Channel closed = std::move(channel_); }
-    (void)wait();
-  }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-
-  Channel& channel() { return channel_; }
-  int wait() {
-    if (pid_ > 0 && ::waitpid(pid_, &status_, 0) == pid_) pid_ = -1;
-    return status_;
-  }
-
- private:
-  Peer(std::pair<Channel, Channel> ends, const std::function<void(Channel&)>& body)
-      : channel_(std::move(ends.first)) {
-    pid_ = ::fork();
-    if (pid_ != 0) return;
-    int code = 9;
-    try {
-      { const Channel closed = std::move(channel_); }
-      body(ends.second);
-      code = 0;
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "peer: %s\n", error.what());
-    }
-    SegmentPool::instance().leave_named_segments();
-    ::_exit(code);
-  }
-
-  Channel channel_;
-  pid_t pid_ = -1;
-  int status_ = -1;
-};
-
-Message receive_soon(Channel& channel) {
-  auto message = channel.receive(in_seconds(kSoon));
-  if (!message) throw std::runtime_error("no message came");
-  return std::move(*message);
-}
+using test::kSoon;
+using test::Peer;
+using test::receive_soon;
 
 class ChannelUnder : public testing::TestWithParam<SharingStrategy> {
  protected:

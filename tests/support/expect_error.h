@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <string_view>
 
 #include "shoal/runtime/base/error.h"
@@ -16,7 +17,7 @@ void expect_error(ErrorKind kind, Body&& body, const Parts&... parts) {
     ADD_FAILURE() << "no Error; expected one of kind " << to_string(kind);
   } catch (const Error& error) {
     EXPECT_EQ(to_string(error.kind()), to_string(kind)) << error.what();
-    for (const std::string_view part : {std::string_view(parts)...})
+    for (const std::string_view part : std::initializer_list<std::string_view>{parts...})
       EXPECT_NE(std::string_view(error.what()).find(part), std::string_view::npos)
           << "\"" << part << "\" is missing in: " << error.what();
   }

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <exception>
 
+#include "shoal/runtime/shm/segment_pool.h"
+
 namespace shoal {
 
 // The exit status of `body` in a forked child, whose limits, mounts and user are its own.
@@ -20,6 +22,7 @@ int in_child(Body&& body) {
     } catch (const std::exception& error) {
       std::fprintf(stderr, "in the child: %s\n", error.what());
     }
+    SegmentPool::instance().leave_segments();  // as a normal exit would
     ::_exit(status);
   }
   int status = -1;

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <functional>
+#include <stdexcept>
+
+#include "shoal/runtime/ipc/channel.h"
+#include "shoal/runtime/shm/segment_pool.h"
+
+namespace shoal::test {
+
+inline constexpr double kSoon = 20;  // seconds: far more than needed, so that only a hang reaches it
+
+// Runs `body` in a forked child with one end of a channel; the other end stays here. Its destruction
+// closes our end and waits for the child.
+class Peer {
+ public:
+  explicit Peer(const std::function<void(Channel&)>& body) : Peer(Channel::pair(), body) {}
+  ~Peer() {
+    if (pid_ < 0) return;
+    { const Channel closed = std::move(channel_); }
+    (void)wait();
+  }
+  Peer(Peer&& other) noexcept
+      : channel_(std::move(other.channel_)),
+        pid_(std::exchange(other.pid_, -1)),
+        status_(other.status_) {}
+  Peer& operator=(Peer&&) = delete;
+
+  Channel& channel() { return channel_; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  int wait() {
+    if (pid_ > 0 && ::waitpid(pid_, &status_, 0) == pid_) pid_ = -1;
+    return status_;
+  }
+
+ private:
+  Peer(std::pair<Channel, Channel> ends, const std::function<void(Channel&)>& body)
+      : channel_(std::move(ends.first)) {
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    int code = 9;
+    try {
+      { const Channel closed = std::move(channel_); }
+      body(ends.second);
+      code = 0;
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "peer: %s\n", error.what());
+    }
+    SegmentPool::instance().leave_segments();
+    ::_exit(code);
+  }
+
+  Channel channel_;
+  pid_t pid_ = -1;
+  int status_ = -1;
+};
+
+inline Message receive_soon(Channel& channel) {
+  auto message = channel.receive(in_seconds(kSoon));
+  if (!message) throw std::runtime_error("no message came");
+  return std::move(*message);
+}
+
+}  // namespace shoal::test

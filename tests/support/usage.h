@@ -1,0 +1,33 @@
+#pragma once
+
+#include <dirent.h>
+#include <sys/resource.h>
+
+#include <fstream>
+#include <string>
+
+namespace shoal::test {
+
+// What this process uses at the moment.
+inline int open_descriptors() {
+  int count = 0;
+  DIR* folder = ::opendir("/proc/self/fd");
+  while (::readdir(folder) != nullptr) ++count;
+  ::closedir(folder);
+  return count - 3;  // ., .. and the folder's own
+}
+
+inline int mappings() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) ++count;
+  return count;
+}
+
+inline long minor_faults() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+}  // namespace shoal::test
