@@ -1,5 +1,7 @@
 #include "shoal/runtime/tensor/storage.h"
 
+#include "shoal/runtime/base/error.h"
+
 namespace shoal {
 
 std::shared_ptr<Storage> Storage::allocate(std::size_t nbytes, Device& device) {
@@ -25,8 +27,27 @@ std::shared_ptr<Storage> Storage::adopt(Segment segment) {
   return storage;
 }
 
+std::shared_ptr<Storage> Storage::borrow(void* data, std::size_t nbytes,
+                                         std::shared_ptr<void> lender) {
+  check(lender != nullptr && (data != nullptr || nbytes == 0), ErrorKind::invalid_argument,
+        "Storage::borrow", "needs a lender, and memory for ", nbytes, " bytes");
+  std::shared_ptr<Storage> storage(new Storage(cpu()));
+  storage->data_ = static_cast<std::byte*>(data);
+  storage->nbytes_ = nbytes;
+  storage->lender_ = std::move(lender);
+  return storage;
+}
+
 Storage::~Storage() {
-  if (segment_ == nullptr && data_ != nullptr) device_->deallocate(data_);
+  if (segment_ == nullptr) give_back_private();
+}
+
+void Storage::give_back_private() noexcept {
+  if (lender_ != nullptr) {
+    lender_.reset();
+  } else if (data_ != nullptr) {
+    device_->deallocate(data_);
+  }
 }
 
 void Storage::share_memory(SharingStrategy strategy) {
@@ -35,7 +56,7 @@ void Storage::share_memory(SharingStrategy strategy) {
   if (nbytes_ > 0) {
     auto segment = std::make_unique<Segment>(Segment::create(nbytes_, strategy));
     device_->copy(segment->data(), data_, nbytes_);
-    device_->deallocate(data_);
+    give_back_private();
     data_ = segment->data();
     segment_ = std::move(segment);
   }

@@ -28,6 +28,11 @@ class Storage {
   // A segment that came from another process.
   [[nodiscard]] static std::shared_ptr<Storage> adopt(Segment segment);
 
+  // `nbytes` of the cpu's memory that somebody else made and `lender` keeps: not null, and dropped
+  // when this storage goes or its bytes move into shared memory, by whichever thread does that.
+  [[nodiscard]] static std::shared_ptr<Storage> borrow(void* data, std::size_t nbytes,
+                                                       std::shared_ptr<void> lender);
+
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
   ~Storage();
@@ -47,6 +52,7 @@ class Storage {
 
  private:
   explicit Storage(Device& device) : device_(&device) {}
+  void give_back_private() noexcept;
 
   Device* device_;
   std::mutex sharing_;
@@ -54,6 +60,7 @@ class Storage {
   std::size_t nbytes_ = 0;
   bool shared_ = false;
   std::unique_ptr<Segment> segment_;
+  std::shared_ptr<void> lender_;
 };
 
 }  // namespace shoal
