@@ -35,6 +35,7 @@
 #include "shoal/runtime/shm/segment.h"
 #include "shoal/runtime/shm/segment_header.h"
 #include "shoal/runtime/shm/sharing_strategy.h"
+#include "shoal/runtime/tensor/dlpack.h"
 #include "shoal/runtime/tensor/ops.h"
 #include "shoal/runtime/tensor/random.h"
 #include "shoal/runtime/tensor/shape.h"
