@@ -21,6 +21,7 @@
 #include "shoal/runtime/device/dispatch.h"
 #include "shoal/runtime/device/dtype.h"
 #include "shoal/runtime/io/idx.h"
+#include "shoal/runtime/io/npy.h"
 #include "shoal/runtime/io/safetensors.h"
 #include "shoal/runtime/ipc/channel.h"
 #include "shoal/runtime/ipc/message.h"
