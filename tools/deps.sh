@@ -11,6 +11,7 @@ build_packages=(
   g++
   libboost-dev
   libcli11-dev
+  libdlpack-dev
   libeigen3-dev
   ninja-build
   nlohmann-json3-dev

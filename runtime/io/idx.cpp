@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <string_view>
 
 #include "shoal/runtime/base/error.h"
+#include "shoal/runtime/io/element_bytes.h"
 #include "shoal/runtime/io/input_file.h"
 
 namespace shoal {
@@ -160,12 +160,6 @@ std::shared_ptr<Storage> read_elements(Reader& in, const Header& header) {
   }
 }
 
-void swap_to_native(std::span<std::byte> bytes, std::size_t item) {
-  if (std::endian::native == std::endian::big || item == 1) return;
-  for (auto at = bytes.begin(); at != bytes.end(); at += static_cast<std::ptrdiff_t>(item))
-    std::reverse(at, at + static_cast<std::ptrdiff_t>(item));
-}
-
 }  // namespace
 
 Tensor read_idx(const std::string& path) {
@@ -177,7 +171,7 @@ Tensor read_idx(const std::string& path) {
     in.fail(ErrorKind::malformed,
             concat("has bytes left over after the ", header.nbytes, " that shape ", header.shape,
                    " of ", to_string(header.dtype), " needs"));
-  swap_to_native({storage->data(), storage->nbytes()}, item_size(header.dtype));
+  swap_byte_order({storage->data(), storage->nbytes()}, item_size(header.dtype));
   return Tensor::over(std::move(storage), header.dtype, header.shape,
                       contiguous_strides(header.shape));
 }

@@ -1,20 +1,17 @@
 #include "shoal/runtime/io/safetensors.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <vector>
 
 #include "shoal/runtime/base/error.h"
+#include "shoal/runtime/io/element_bytes.h"
 #include "shoal/runtime/io/file_replacement.h"
 #include "shoal/runtime/io/input_file.h"
+#include "shoal/runtime/io/quoted.h"
 #include "shoal/runtime/io/safetensors_header.h"
 
 namespace shoal {
 namespace {
-
-static_assert(std::endian::native == std::endian::little,
-              "elements go between memory and file as they are");
 
 constexpr const char* kSave = "save_safetensors";
 constexpr const char* kLoad = "load_safetensors";
@@ -50,10 +47,6 @@ SafetensorsHeader lay_out(const TensorFile& file, const std::string& path) {
     entry.end = end;
   }
   return header;
-}
-
-std::span<std::byte> bytes_of(const Tensor& tensor) {
-  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
 [[noreturn]] void refuse(const std::string& path, std::string reason, std::string remedy = {}) {
@@ -110,9 +103,7 @@ TensorFile load_safetensors(const std::string& path) {
     Tensor tensor = Tensor::empty(entry.shape, entry.dtype);
     const auto bytes = bytes_of(tensor);
     in.read(bytes);
-    // A bool that is neither is undefined behaviour in whoever reads it.
-    if (entry.dtype == DType::boolean &&
-        std::ranges::any_of(bytes, [](std::byte value) { return value > std::byte{1}; }))
+    if (entry.dtype == DType::boolean && !are_bools(bytes))
       refuse(path, concat(quoted_for_message(entry.name), ": a BOOL is neither 0 nor 1"));
     file.tensors.emplace(entry.name, std::move(tensor));
   }

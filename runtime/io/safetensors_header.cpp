@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shoal/runtime/base/error.h"
+#include "shoal/runtime/io/quoted.h"
 
 namespace shoal {
 namespace {
@@ -66,14 +67,6 @@ std::string format_safetensors_header(const SafetensorsHeader& header, const std
                                   " bytes; readers accept ", kMaxSafetensorsHeader),
                  .remedy = "Spread the tensors over several files"});
   return text;
-}
-
-std::string quoted_for_message(const std::string& name) {
-  constexpr std::size_t kMost = 80;
-  // Cut first, so that a name of megabytes costs nothing; a character cut in two is replaced.
-  const std::string shown = name.substr(0, kMost);
-  return Json(shown).dump(-1, ' ', true, Json::error_handler_t::replace) +
-         (shown.size() < name.size() ? "…" : "");
 }
 
 }  // namespace shoal

@@ -43,7 +43,4 @@ struct SafetensorsHeader {
                                                          std::uint64_t data_nbytes,
                                                          const std::string& path);
 
-// A name for a message: in quotes, control characters and other scripts escaped, not too long.
-[[nodiscard]] std::string quoted_for_message(const std::string& name);
-
 }  // namespace shoal

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "shoal/runtime/base/error.h"
+#include "shoal/runtime/io/quoted.h"
 #include "shoal/runtime/io/safetensors_header.h"
 
 namespace shoal {

@@ -1,5 +1,6 @@
 #include "shoal/runtime/tensor/storage.h"
 
+#include "shoal/runtime/base/error.h"
 #include "shoal/runtime/shm/segment_pool.h"
 
 namespace shoal {
@@ -38,8 +39,27 @@ std::shared_ptr<Storage> Storage::over(std::shared_ptr<SharedBlock> block, bool 
   return storage;
 }
 
+std::shared_ptr<Storage> Storage::borrow(void* data, std::size_t nbytes,
+                                         std::shared_ptr<void> lender) {
+  check(lender != nullptr && (data != nullptr || nbytes == 0), ErrorKind::invalid_argument,
+        "Storage::borrow", "needs a lender, and memory for ", nbytes, " bytes");
+  std::shared_ptr<Storage> storage(new Storage(cpu()));
+  storage->data_ = static_cast<std::byte*>(data);
+  storage->nbytes_ = nbytes;
+  storage->lender_ = std::move(lender);
+  return storage;
+}
+
 Storage::~Storage() {
-  if (block_ == nullptr && data_ != nullptr) device_->deallocate(data_);
+  if (block_ == nullptr) give_back_private();
+}
+
+void Storage::give_back_private() noexcept {
+  if (lender_ != nullptr) {
+    lender_.reset();
+  } else if (data_ != nullptr) {
+    device_->deallocate(data_);
+  }
 }
 
 void Storage::share_memory(SharingStrategy strategy) {
@@ -48,7 +68,7 @@ void Storage::share_memory(SharingStrategy strategy) {
   if (nbytes_ > 0) {
     auto block = SegmentPool::instance().allocate(nbytes_, strategy);
     block->fill_from(data_);
-    device_->deallocate(data_);
+    give_back_private();
     data_ = block->data();
     block_ = std::move(block);
   }

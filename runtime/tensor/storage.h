@@ -33,6 +33,11 @@ class Storage {
   [[nodiscard]] static std::shared_ptr<Storage> over(std::shared_ptr<SharedBlock> block,
                                                      bool read_only = false);
 
+  // `nbytes` of the cpu's memory that somebody else made and `lender` keeps: not null, and dropped
+  // when this storage goes or its bytes move into shared memory, by whichever thread does that.
+  [[nodiscard]] static std::shared_ptr<Storage> borrow(void* data, std::size_t nbytes,
+                                                       std::shared_ptr<void> lender);
+
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
   ~Storage();
@@ -53,6 +58,7 @@ class Storage {
 
  private:
   explicit Storage(Device& device) : device_(&device) {}
+  void give_back_private() noexcept;
 
   Device* device_;
   std::mutex sharing_;
@@ -61,6 +67,7 @@ class Storage {
   bool shared_ = false;
   bool read_only_ = false;
   std::shared_ptr<SharedBlock> block_;
+  std::shared_ptr<void> lender_;
 };
 
 }  // namespace shoal

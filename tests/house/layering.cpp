@@ -37,6 +37,7 @@ const std::vector<Guest>& guests() {
   static const std::vector<Guest> all{
       {"Eigen/", {"runtime/device/", "runtime/tensor/eigen_map.h"}},
       {"boost/", {"runtime/shm/"}},
+      {"dlpack/", {"runtime/tensor/dlpack.cpp"}},
       {"nlohmann/", {"runtime/io/", "tools/"}},
       {"zlib.h", {"runtime/io/"}},
       {"CLI/", {"tools/"}},
