@@ -16,6 +16,7 @@
 #include "shoal/runtime/base/deadline.h"
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/base/fd.h"
+#include "shoal/runtime/base/log.h"
 #include "shoal/runtime/base/version.h"
 #include "shoal/runtime/device/device.h"
 #include "shoal/runtime/device/dispatch.h"
