@@ -24,8 +24,10 @@ enum class SharingStrategy : std::uint8_t {
 
 [[nodiscard]] std::span<const SharingStrategy> get_all_sharing_strategies();
 
-// What this process uses where a call does not say: file_descriptor until it is set.
-// Any thread may read or set it.
+// What this process uses where a call does not say: what was set last; before that, what the
+// environment variable SHOAL_SHARING_STRATEGY names; without one, or if it is empty,
+// file_descriptor. The variable is read at the first get, which throws Error(invalid_argument)
+// naming it if it names no strategy. Any thread may get or set.
 [[nodiscard]] SharingStrategy get_sharing_strategy();
 void set_sharing_strategy(SharingStrategy strategy);
 
