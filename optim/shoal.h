@@ -30,6 +30,7 @@
 #include "shoal/runtime/process/process_context.h"
 #include "shoal/runtime/process/process_error.h"
 #include "shoal/runtime/shm/byte_count.h"
+#include "shoal/runtime/shm/cgroup.h"
 #include "shoal/runtime/shm/ledger.h"
 #include "shoal/runtime/shm/orphans.h"
 #include "shoal/runtime/shm/process_token.h"
