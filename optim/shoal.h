@@ -29,6 +29,7 @@
 #include "shoal/runtime/process/launch.h"
 #include "shoal/runtime/process/process_context.h"
 #include "shoal/runtime/process/process_error.h"
+#include "shoal/runtime/shm/budget.h"
 #include "shoal/runtime/shm/byte_count.h"
 #include "shoal/runtime/shm/cgroup.h"
 #include "shoal/runtime/shm/ledger.h"
