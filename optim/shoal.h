@@ -32,6 +32,7 @@
 #include "shoal/runtime/shm/budget.h"
 #include "shoal/runtime/shm/byte_count.h"
 #include "shoal/runtime/shm/cgroup.h"
+#include "shoal/runtime/shm/descriptor_limit.h"
 #include "shoal/runtime/shm/ledger.h"
 #include "shoal/runtime/shm/orphans.h"
 #include "shoal/runtime/shm/process_token.h"
