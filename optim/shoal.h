@@ -34,6 +34,7 @@
 #include "shoal/runtime/shm/cgroup.h"
 #include "shoal/runtime/shm/descriptor_limit.h"
 #include "shoal/runtime/shm/ledger.h"
+#include "shoal/runtime/shm/memory_report.h"
 #include "shoal/runtime/shm/orphans.h"
 #include "shoal/runtime/shm/process_token.h"
 #include "shoal/runtime/shm/segment.h"
