@@ -12,7 +12,7 @@
 #include <new>
 
 #include "shoal/runtime/base/error.h"
-#include "shoal/runtime/shm/byte_count.h"
+#include "shoal/runtime/shm/budget.h"
 #include "shoal/runtime/shm/shm_directory.h"
 
 namespace shoal {
@@ -28,29 +28,12 @@ struct Mappable {
   [[nodiscard]] bip::mapping_handle_t get_mapping_handle() const { return {fd, false}; }
 };
 
-[[noreturn]] void throw_full(int errno_value, std::size_t nbytes, SharingStrategy strategy) {
-  const bool named = strategy == SharingStrategy::file_system;
-  const bool full = errno_value == ENOSPC || errno_value == ENOMEM || errno_value == EFBIG;
-  throw Error(
-      {.kind = full ? ErrorKind::no_space : ErrorKind::system,
-       .call = "fallocate",
-       .subject = concat("a shared segment, strategy ", to_string(strategy)),
-       .reason = concat("wanted ", ByteCount{nbytes}, ", ",
-                        named ? concat("/dev/shm has ", shm_directory::describe_space())
-                              : std::string("the system's or the cgroup's memory is used up"),
-                        " (", ::strerrorname_np(errno_value), ")"),
-       .remedy = named ? "Enlarge it with `mount -o remount,size=… /dev/shm` (a container: "
-                         "`--shm-size=…`), or use the file_descriptor strategy, which /dev/shm's "
-                         "size does not limit"
-                       : "Share less, or raise the memory limit (a container: `--memory=…`)",
-       .errno_value = errno_value});
-}
-
 // Every page is taken now, while an error can still be returned; a later write that finds no page
 // would be a SIGBUS.
 void reserve(const Fd& memory, std::size_t offset, std::size_t nbytes, SharingStrategy strategy) {
   constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<off_t>::max());
-  if (nbytes > kMost - offset) throw_full(EFBIG, nbytes, strategy);
+  if (nbytes > kMost - offset) throw explain_full("fallocate", EFBIG, nbytes, strategy);
+  check_budget(offset + nbytes, strategy);
   // All at once, so that too little space is known before any is taken. A signal makes the kernel
   // undo the whole of a call, though; under a profiler's timer that might never end, so after one
   // it goes on piece by piece.
@@ -64,7 +47,7 @@ void reserve(const Fd& memory, std::size_t offset, std::size_t nbytes, SharingSt
     } else if (errno == EINTR) {
       most = kPiece;
     } else {
-      throw_full(errno, nbytes, strategy);
+      throw explain_full("fallocate", errno, nbytes, strategy);
     }
   }
 }
@@ -101,13 +84,10 @@ SegmentHeader check_header(const Fd& memory, const SegmentId& expected) {
 
 class Segment::Mapping {
  public:
-  Mapping(const Fd& memory, bip::mode_t mode, std::size_t nbytes) try
+  Mapping(const Fd& memory, bip::mode_t mode, std::size_t nbytes, SharingStrategy strategy) try
       : region_(Mappable{memory.get()}, mode, 0, nbytes) {
   } catch (const bip::interprocess_exception& failed) {
-    throw_errno(failed.get_native_error(), "mmap", concat("a segment of ", ByteCount{nbytes}),
-                failed.get_native_error() == ENOMEM
-                    ? "Hold fewer tensors, or raise `sysctl vm.max_map_count` or `ulimit -v`"
-                    : "");
+    throw explain_full("mmap", failed.get_native_error(), nbytes, strategy);
   }
   [[nodiscard]] std::byte* address() const {
     return static_cast<std::byte*>(region_.get_address());
@@ -118,7 +98,7 @@ class Segment::Mapping {
 };
 
 void Segment::map(const Fd& memory) {
-  mapping_ = std::make_unique<Mapping>(memory, bip::read_write, data_offset_ + nbytes_);
+  mapping_ = std::make_unique<Mapping>(memory, bip::read_write, data_offset_ + nbytes_, strategy_);
   base_ = mapping_->address();
 }
 
@@ -134,10 +114,7 @@ Segment::Segment(std::size_t nbytes, std::uint32_t blocks, SharingStrategy strat
     memory_ = shm_directory::create_unnamed();
   } else {
     memory_ = Fd{::memfd_create("shoal-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-    if (!memory_) {
-      throw_errno("memfd_create", concat("a shared segment of ", ByteCount{nbytes}),
-                  errno == EMFILE ? "Raise the limit of open files with `ulimit -n`" : "");
-    }
+    if (!memory_) throw explain_full("memfd_create", errno, nbytes, strategy);
   }
   reserve(memory_, data_offset_, nbytes, strategy);
   map(memory_);
@@ -201,7 +178,8 @@ void Segment::remove_name() noexcept {
 
 const std::byte* Segment::read_only_data() {
   if (read_only_ == nullptr) {
-    read_only_ = std::make_unique<Mapping>(memory_, bip::read_only, data_offset_ + nbytes_);
+    read_only_ =
+        std::make_unique<Mapping>(memory_, bip::read_only, data_offset_ + nbytes_, strategy_);
   }
   return read_only_->address() + data_offset_;
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "shoal/runtime/base/error.h"
+#include "shoal/runtime/shm/descriptor_limit.h"
 #include "shoal/runtime/shm/orphans.h"
 #include "shoal/runtime/shm/segment_pool_state.h"
 
@@ -69,6 +70,7 @@ PoolSegment& make(PoolState& state, SharingStrategy strategy, std::size_t nbytes
 // A segment for blocks of `capacity`: first one with room for more, and if that is too much, for
 // one block alone.
 PoolSegment& grow(PoolState& state, SharingStrategy strategy, std::size_t capacity) {
+  raise_descriptor_limit();
   if (strategy == SharingStrategy::file_system && !state.reaped) {
     // Whatever earlier processes left, the first to come tidies up.
     state.reaped = true;

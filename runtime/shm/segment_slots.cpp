@@ -23,8 +23,8 @@ bool is_set(const SlotMask& mask, Slot slot) { return (mask[slot / 64] >> (slot 
 Slot Segment::take_slot(int fd) {
   const auto self = static_cast<std::uint32_t>(::getpid());
   for (int look = 0; look < kLooks; ++look) {
-    // Those that the dead left are cleaned only when there are no others. While another process does
-    // that they are neither free nor to be had, for a moment that no event ends.
+    // Those that the dead left are cleaned only when there are no others. While another process
+    // does that they are neither free nor to be had, for a moment that no event ends.
     if (look > 0 && !strike_dead(blocks_)) ::poll(nullptr, 0, 1);
     for (Slot slot = kOwnerSlot + 1; slot < kPinned; ++slot) {
       std::atomic<std::uint32_t>& taker = control().takers[slot];

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstdlib>
+#include <optional>
 
 #include "shoal/runtime/base/error.h"
 
@@ -10,8 +12,32 @@ namespace {
 
 constexpr std::array kAll{SharingStrategy::file_descriptor, SharingStrategy::file_system};
 
+constexpr int kUnset = -1;
+
 // Relaxed: the value stands alone and orders nothing else.
-std::atomic<SharingStrategy> current{SharingStrategy::file_descriptor};
+std::atomic<int> current{kUnset};
+
+std::optional<SharingStrategy> find(std::string_view name) {
+  for (const SharingStrategy strategy : kAll)
+    if (name == to_string(strategy)) return strategy;
+  return std::nullopt;
+}
+
+[[noreturn]] void throw_unknown(std::string_view what, std::string_view name) {
+  throw Error({.kind = ErrorKind::invalid_argument,
+               .call = std::string(what),
+               .subject = concat('\'', name, '\''),
+               .reason = "unknown",
+               .remedy = "Choose file_descriptor or file_system"});
+}
+
+SharingStrategy initial() {
+  const char* value = std::getenv("SHOAL_SHARING_STRATEGY");
+  if (value == nullptr || *value == '\0') return SharingStrategy::file_descriptor;
+  const auto strategy = find(value);
+  if (!strategy) throw_unknown("environment variable SHOAL_SHARING_STRATEGY", value);
+  return *strategy;
+}
 
 }  // namespace
 
@@ -20,21 +46,26 @@ std::string_view to_string(SharingStrategy strategy) {
 }
 
 SharingStrategy parse_sharing_strategy(std::string_view name) {
-  for (const SharingStrategy strategy : kAll)
-    if (name == to_string(strategy)) return strategy;
-  throw Error({.kind = ErrorKind::invalid_argument,
-               .call = "sharing strategy",
-               .subject = concat('\'', name, '\''),
-               .reason = "unknown",
-               .remedy = "Choose file_descriptor or file_system"});
+  const auto strategy = find(name);
+  if (!strategy) throw_unknown("sharing strategy", name);
+  return *strategy;
 }
 
 std::span<const SharingStrategy> get_all_sharing_strategies() { return kAll; }
 
-SharingStrategy get_sharing_strategy() { return current.load(std::memory_order_relaxed); }
+SharingStrategy get_sharing_strategy() {
+  int strategy = current.load(std::memory_order_relaxed);
+  if (strategy == kUnset) {
+    // Whoever set it in between has the last word: a failed exchange loads what was set.
+    const int wanted = static_cast<int>(initial());
+    if (current.compare_exchange_strong(strategy, wanted, std::memory_order_relaxed))
+      strategy = wanted;
+  }
+  return static_cast<SharingStrategy>(strategy);
+}
 
 void set_sharing_strategy(SharingStrategy strategy) {
-  current.store(strategy, std::memory_order_relaxed);
+  current.store(static_cast<int>(strategy), std::memory_order_relaxed);
 }
 
 }  // namespace shoal

@@ -122,8 +122,9 @@ TEST_F(SmallShm, IsLeftEmptyWhenAWorkerOrTheParentIsKilled) {
                 data_.path(),
                 "' --mode hogwild --workers 2 --quiet --epochs 1000000 --strategy file_system "
                 "2>/dev/null &\np=$!\n"
-                // Both have run once their tokens stand beside the parent's.
-                "until [ $(ls /dev/shm | grep -c token) = 3 ]; do :; done\n"
+                // Both have run once they have the model mapped.
+                "until [ $(for k in $(pgrep -P $p); do grep -l segment- /proc/$k/maps; done "
+                "2>/dev/null | wc -l) = 2 ]; do :; done\n"
                 "kids=$(pgrep -P $p)\nkill -9 ",
                 victim,
                 "\nwait $p\nfor k in $kids; do tail --pid=$k -f /dev/null; done\n"
