@@ -129,6 +129,9 @@ void PoolState::trim(std::size_t keep_bytes) {
         if (home->busy > 0 || home->arrivals > 0 || empty_bytes <= keep_bytes) return false;
         empty_bytes -= home->segment->nbytes();
         shelf.bytes[kind] -= home->segment->nbytes();
+        // Those that came home and were let go again may still be listed.
+        for (auto& [capacity, bin] : shelf.bins)
+          std::erase_if(bin.given, [home](const Used& used) { return used.home == home; });
         home->segment->retire();
         remove(*home);
         return true;
