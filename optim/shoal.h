@@ -17,6 +17,7 @@
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/base/fd.h"
 #include "shoal/runtime/base/futex.h"
+#include "shoal/runtime/base/thread_id.h"
 #include "shoal/runtime/base/version.h"
 #include "shoal/runtime/device/device.h"
 #include "shoal/runtime/device/dispatch.h"
