@@ -25,6 +25,7 @@
 #include "shoal/runtime/io/idx.h"
 #include "shoal/runtime/io/safetensors.h"
 #include "shoal/runtime/ipc/channel.h"
+#include "shoal/runtime/ipc/event.h"
 #include "shoal/runtime/ipc/message.h"
 #include "shoal/runtime/ipc/tensor_queue.h"
 #include "shoal/runtime/process/entry.h"
