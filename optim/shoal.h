@@ -24,6 +24,7 @@
 #include "shoal/runtime/device/dtype.h"
 #include "shoal/runtime/io/idx.h"
 #include "shoal/runtime/io/safetensors.h"
+#include "shoal/runtime/ipc/barrier.h"
 #include "shoal/runtime/ipc/channel.h"
 #include "shoal/runtime/ipc/event.h"
 #include "shoal/runtime/ipc/message.h"
