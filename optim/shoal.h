@@ -28,6 +28,7 @@
 #include "shoal/runtime/ipc/channel.h"
 #include "shoal/runtime/ipc/event.h"
 #include "shoal/runtime/ipc/message.h"
+#include "shoal/runtime/ipc/mutex.h"
 #include "shoal/runtime/ipc/tensor_queue.h"
 #include "shoal/runtime/process/entry.h"
 #include "shoal/runtime/process/launch.h"
