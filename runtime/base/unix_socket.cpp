@@ -1,7 +1,6 @@
 #include "shoal/runtime/base/unix_socket.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -10,6 +9,7 @@
 #include <cstring>
 
 #include "shoal/runtime/base/error.h"
+#include "shoal/runtime/base/spin.h"
 
 namespace shoal {
 namespace {
@@ -29,15 +29,6 @@ void take_descriptors(msghdr& header, std::vector<Fd>& fds) {
       fds.emplace_back(fd);
     }
   }
-}
-
-// Spinning on the only processor would keep away the one that is waited for.
-bool may_spin() {
-  static const bool several = [] {
-    cpu_set_t allowed;
-    return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1;
-  }();
-  return several;
 }
 
 [[noreturn]] void throw_descriptors_lost() {
@@ -100,7 +91,7 @@ Transfer send_packet(int socket, std::span<const std::byte> bytes, std::span<con
 Transfer receive_packet(int socket, std::span<std::byte> buffer, std::size_t& nbytes,
                         std::vector<Fd>& fds, Deadline deadline, int spin_us) {
   const Deadline spin =
-      spin_us > 0 && may_spin() ? earlier(deadline, in_ms(spin_us / 1e3)) : in_ms(0);
+      spin_us > 0 && usable_cpus() > 1 ? earlier(deadline, in_ms(spin_us / 1e3)) : in_ms(0);
   iovec part{.iov_base = buffer.data(), .iov_len = buffer.size()};
   ControlBuffer control;
   for (;;) {

@@ -56,7 +56,7 @@ TEST_P(ChannelUnder, BytesOutliveAKilledSender) {
     channel.send({.tag = "last words", .tensors = {Tensor::full({4}, 7.0)}});
     ::raise(SIGKILL);
   });
-  EXPECT_TRUE(WIFSIGNALED(peer.wait()));
+  EXPECT_EQ(peer.wait(), -SIGKILL);
   const Message message = receive_soon(peer.channel());
   EXPECT_EQ(message.tensors.at(0).at<float>(3), 7);
   EXPECT_FALSE(peer.channel().receive(in_seconds(kSoon)));

@@ -261,7 +261,7 @@ TEST_P(FieldCase, AReadOnlyTensorCannotBeWrittenByItsReceiver) {
     channel.send({.tag = "written"});
   });
   writer.channel().send({.tensors = {tensor.read_only(), tensor}});
-  EXPECT_EQ(WTERMSIG(writer.wait()), SIGSEGV);
+  EXPECT_EQ(writer.wait(), -SIGSEGV);
   EXPECT_EQ(tensor.at<float>(0), 6);
 }
 

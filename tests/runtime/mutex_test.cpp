@@ -1,0 +1,216 @@
+#include "shoal/runtime/ipc/mutex.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/expect_error.h"
+#include "support/peer.h"
+#include "support/strategies.h"
+#include "support/words.h"
+
+// Mutexes between threads.
+namespace shoal {
+namespace {
+
+using test::kSoon;
+
+class MutexUnder : public testing::TestWithParam<SharingStrategy> {
+ protected:
+  test::UsingStrategy strategy_{GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(Strategies, MutexUnder, testing::ValuesIn(get_all_sharing_strategies()),
+                         test::strategy_name);
+
+void in_thread(const std::function<void()>& body) { std::thread(body).join(); }
+
+// A lock whose thread has ended.
+Mutex::Lock lock_and_end(Mutex& mutex, ThreadId& who) {
+  std::optional<Mutex::Lock> lock;
+  in_thread([&] {
+    who = this_thread();
+    lock = mutex.lock(in_seconds(kSoon));
+  });
+  return std::move(*lock);
+}
+
+TEST_P(MutexUnder, ExcludesThreads) {
+  constexpr int kThreads = 4, kTimes = 500;
+  Mutex mutex;
+  int count = 0;  // plain memory: the mutex alone orders it
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < kTimes; ++k) {
+        const auto lock = i % 2 == 0 ? mutex.lock() : mutex.lock(in_seconds(kSoon));
+        ++count;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(count, kThreads * kTimes);
+  EXPECT_FALSE(mutex.owner());
+}
+
+TEST_P(MutexUnder, ADeadlineNamesTheOwner) {
+  Mutex mutex;
+  const auto lock = mutex.lock();
+  EXPECT_EQ(mutex.owner(), this_thread());
+  in_thread([&] {
+    expect_error(
+        ErrorKind::timed_out, [&] { (void)mutex.lock(in_ms(1)); },
+        concat("process ", this_thread().pid, " holds it"));
+    expect_error(
+        ErrorKind::timed_out, [&] { (void)mutex.lock(in_ms(-1)); }, "holds it");
+    EXPECT_FALSE(mutex.try_lock());
+  });
+}
+
+TEST_P(MutexUnder, ADeadlineThatHasPassedStillTakesAFreeOne) {
+  Mutex mutex;
+  EXPECT_TRUE(mutex.lock(in_ms(0)).holds());
+  EXPECT_TRUE(mutex.try_lock());
+}
+
+TEST_P(MutexUnder, CannotBeLockedTwiceByOneThread) {
+  Mutex mutex;
+  {
+    const auto lock = mutex.lock();
+    expect_error(
+        ErrorKind::invalid_argument, [&] { (void)mutex.lock(); }, "this thread holds it");
+    expect_error(
+        ErrorKind::invalid_argument, [&] { (void)mutex.lock(in_ms(1)); }, "this thread");
+    expect_error(
+        ErrorKind::invalid_argument, [&] { (void)mutex.try_lock(); }, "this thread");
+  }
+  EXPECT_TRUE(mutex.try_lock());
+}
+
+TEST_P(MutexUnder, ALockIsMovedAndUnlockedOnce) {
+  Mutex mutex;
+  auto first = mutex.lock();
+  Mutex::Lock second = std::move(first);
+  EXPECT_TRUE(second.holds());
+  second.unlock();
+  EXPECT_FALSE(second.holds());
+  expect_error(
+      ErrorKind::invalid_argument, [&] { second.unlock(); }, "unlocked already");
+  expect_error(
+      ErrorKind::invalid_argument, [&] { second.make_consistent(); }, "unlocked");
+  second = mutex.lock();
+  Mutex other;
+  second = other.lock();
+  EXPECT_TRUE(mutex.try_lock()) << "what was assigned to is unlocked";
+}
+
+TEST_P(MutexUnder, ALockKeepsTheMutexInMemory) {
+  std::optional<Mutex> mutex{std::in_place};
+  auto lock = mutex->lock();
+  mutex.reset();
+  SegmentPool::instance().trim();
+  lock.unlock();
+}
+
+TEST_P(MutexUnder, OnlyTheThreadThatLockedItUnlocksIt) {
+  Mutex mutex;
+  auto lock = mutex.lock();
+  in_thread([&] {
+    expect_error(
+        ErrorKind::invalid_argument, [&] { lock.unlock(); }, "locked it");
+    EXPECT_TRUE(lock.holds());
+  });
+  EXPECT_EQ(mutex.owner(), this_thread());
+  lock.unlock();
+}
+
+// A mistake, but one that must not break the owner's list of held mutexes.
+TEST_P(MutexUnder, ALockDestroyedElsewhereStaysLockedAndMapped) {
+  Mutex after;
+  {
+    Mutex mutex;
+    auto lock = std::make_optional(mutex.lock());
+    in_thread([&] { lock.reset(); });
+    EXPECT_EQ(mutex.owner(), this_thread());
+  }
+  SegmentPool::instance().trim();
+  EXPECT_TRUE(after.lock().holds());
+}
+
+TEST_P(MutexUnder, TheNextOwnerLearnsWhichThreadEnded) {
+  Mutex mutex;
+  ThreadId ended;
+  auto stale = lock_and_end(mutex, ended);
+  {
+    auto lock = mutex.lock(in_seconds(kSoon));
+    EXPECT_EQ(lock.dead_owner(), ended);
+    expect_error(
+        ErrorKind::invalid_argument, [&] { stale.unlock(); }, "locked it");
+    lock.make_consistent();
+    EXPECT_FALSE(lock.dead_owner());
+    lock.make_consistent();
+  }
+  EXPECT_FALSE(mutex.lock().dead_owner());
+  expect_error(
+      ErrorKind::invalid_argument, [&] { stale.unlock(); }, "locked it");
+}
+
+TEST_P(MutexUnder, TryLockLearnsItToo) {
+  Mutex mutex;
+  ThreadId ended;
+  const auto stale = lock_and_end(mutex, ended);
+  auto lock = mutex.try_lock();
+  ASSERT_TRUE(lock);
+  EXPECT_EQ(lock->dead_owner(), ended);
+  lock->make_consistent();
+}
+
+TEST_P(MutexUnder, UnlockedUnrepairedItIsLostForAll) {
+  Mutex mutex;
+  ThreadId ended;
+  const auto stale = lock_and_end(mutex, ended);
+  const ThreadId self = this_thread();
+  std::vector<std::thread> waiters;
+  const auto expect_lost = [&] {
+    expect_error(
+        ErrorKind::peer_gone, [&] { (void)mutex.lock(in_seconds(kSoon)); },
+        concat("thread ", ended.tid, " of process ", ended.pid, " died holding it, and "),
+        concat("process ", self.pid, " gave it back unrepaired"), "Make a new one");
+  };
+  {
+    const auto lock = mutex.lock();
+    EXPECT_TRUE(lock.dead_owner());
+    for (int i = 0; i < 3; ++i) waiters.emplace_back(expect_lost);
+  }
+  for (std::thread& waiter : waiters) waiter.join();
+  expect_lost();
+  expect_error(
+      ErrorKind::peer_gone, [&] { (void)mutex.try_lock(); }, "unrepaired");
+}
+
+TEST_P(MutexUnder, ACopyAndItsTensorAreTheSameMutex) {
+  Mutex mutex;
+  Mutex copy = mutex;
+  Mutex received(mutex.tensor());
+  const auto lock = copy.lock();
+  in_thread([&] {
+    EXPECT_FALSE(mutex.try_lock());
+    EXPECT_FALSE(received.try_lock());
+  });
+}
+
+TEST_P(MutexUnder, TakesOnlyTensorsOfMutexes) {
+  const Mutex mutex;
+  test::expect_checked_words(mutex);
+  const Tensor bad = mutex.tensor().clone();
+  bad.at<std::uint8_t>(16) += 1;
+  expect_error(
+      ErrorKind::malformed, [&] { Mutex{bad}; }, "a mutex of");
+}
+
+}  // namespace
+}  // namespace shoal
