@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shoal/runtime/ipc/message.h"
+#include "shoal/runtime/ipc/mutex.h"
 #include "shoal/runtime/ipc/tensor_queue.h"
 #include "shoal/runtime/process/pidfd.h"
 #include "shoal/runtime/shm/orphans.h"
@@ -75,10 +76,31 @@ int end_of(const Child& child) {
   return status;
 }
 
-void produce(TensorQueue& queue, unsigned seed) {
+// Two counts that are equal whenever nobody is at work on them.
+struct Counts {
+  Mutex mutex;
+  Tensor both = Tensor::zeros_shared({2}, DType::i64);
+
+  void count() {
+    auto lock = mutex.lock(in_seconds(kSoon));
+    const auto values = both.span<std::int64_t>();
+    if (lock.dead_owner()) {
+      values[1] = values[0];
+      lock.make_consistent();
+    }
+    if (values[0] != values[1]) throw std::runtime_error("two had the lock");
+    ++values[0];
+    ++values[1];
+  }
+};
+
+void produce(TensorQueue& queue, Counts& counts, unsigned seed) {
   std::mt19937 engine(seed);
   try {
-    for (int i = 0; i < kItems; ++i) queue.put(marked(engine), in_seconds(kSoon));
+    for (int i = 0; i < kItems; ++i) {
+      counts.count();
+      queue.put(marked(engine), in_seconds(kSoon));
+    }
   } catch (const Error& error) {
     // The one consumer that was left can be the one that is killed.
     if (error.kind() != ErrorKind::peer_gone) throw;
@@ -86,9 +108,10 @@ void produce(TensorQueue& queue, unsigned seed) {
 }
 
 // Sends every second on, so that what came from one process is held by several.
-void consume(TensorQueue& queue, TensorQueue& onward) {
+void consume(TensorQueue& queue, TensorQueue& onward, Counts& counts) {
   for (int i = 0; auto tensor = queue.get(in_seconds(kSoon)); ++i) {
     if (!is_sound(*tensor)) throw std::runtime_error("a tensor was overwritten");
+    counts.count();
     if (i % 2 == 0) onward.put(*tensor, in_seconds(kSoon));
   }
   if (!queue.is_closed()) throw std::runtime_error("the end did not come");
@@ -96,6 +119,7 @@ void consume(TensorQueue& queue, TensorQueue& onward) {
 
 void round_of(std::mt19937& engine) {
   TensorQueue work(8), onward(200);
+  Counts counts;
   // Some of what is killed with its holders is the parent's.
   for (int i = 0; i < 6; ++i) work.put(marked(engine));
   std::vector<Child> children;
@@ -104,14 +128,14 @@ void round_of(std::mt19937& engine) {
     children.push_back(start([&, seed] {
       onward = TensorQueue(1);
       work = work.put_end();
-      produce(work, seed);
+      produce(work, counts, seed);
     }));
   }
   for (int c = 0; c < kConsumers; ++c) {
     children.push_back(start([&] {
       work = work.get_end();
       onward = onward.put_end();
-      consume(work, onward);
+      consume(work, onward, counts);
     }));
   }
   work = TensorQueue(1);
@@ -134,6 +158,7 @@ void round_of(std::mt19937& engine) {
     else
       EXPECT_TRUE(status == 0 || WTERMSIG(status) == SIGKILL) << status;
   }
+  counts.count();
 }
 
 class Storm : public testing::TestWithParam<SharingStrategy> {
