@@ -1,76 +1,71 @@
-#include <benchmark/benchmark.h>
-#include <sys/mman.h>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
 
-#include "shoal/runtime/base/unix_socket.h"
-#include "shoal/runtime/ipc/channel.h"
-#include "shoal/runtime/process/launch.h"
+#include "rows.h"
 
-// What sharing costs, beside the raw system calls that it cannot do without.
-namespace shoal {
+// Google Benchmark's program with one option more: --iterations=N runs every row N times and no
+// more, for those who count what a row does to the system.
+namespace shoal::bench {
 namespace {
 
-SharingStrategy strategy_of(const benchmark::State& state) {
-  return static_cast<SharingStrategy>(state.range(1));
+constexpr std::string_view kIterations = "--iterations=";
+std::int64_t fixed_iterations = 0;
+
+benchmark::internal::Benchmark* add(const std::string& name, const Work& work) {
+  auto* row = benchmark::RegisterBenchmark(name.c_str(), work)->Unit(benchmark::kMicrosecond);
+  return fixed_iterations > 0 ? row->Iterations(fixed_iterations) : row;
 }
 
-// Sends every message back until the channel closes.
-int echo(Worker& worker) {
-  while (auto message = worker.parent.receive()) worker.parent.send(*message);
+// Takes the option out of the arguments. False if it is there and no number.
+bool take_iterations(int& argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (!argument.starts_with(kIterations)) continue;
+    const char* end = argument.data() + argument.size();
+    std::int64_t iterations = 0;
+    const auto [stop, error] =
+        std::from_chars(argument.data() + kIterations.size(), end, iterations);
+    if (error != std::errc{} || stop != end || iterations < 1) return false;
+    fix_iterations(iterations);
+    std::memmove(argv + i, argv + i + 1, static_cast<std::size_t>(argc - i) * sizeof *argv);
+    --argc;
+    return true;
+  }
+  return true;
+}
+
+}  // namespace
+
+void fix_iterations(std::int64_t iterations) { fixed_iterations = iterations; }
+
+benchmark::internal::Benchmark* add_row(const std::string& name, const Work& work) {
+  return add(name, work)->UseRealTime();
+}
+
+benchmark::internal::Benchmark* add_timed_row(const std::string& name, const Work& work) {
+  return add(name, work)->UseManualTime();
+}
+
+int run(int argc, char** argv) {
+  if (!take_iterations(argc, argv)) {
+    std::fprintf(stderr, "%s: --iterations needs a whole number of at least 1\n", argv[0]);
+    return 2;
+  }
+  // Raw rows stand next to those that they are compared with, so that both run in the same weather.
+  add_create_rows();
+  add_raw_memory_rows();
+  add_share_rows();
+  add_raw_transfer_rows();
+  add_transfer_rows();
+  add_streaming_rows();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
   return 0;
 }
 
-void create_shared(benchmark::State& state) {
-  for (auto _ : state)
-    benchmark::DoNotOptimize(
-        Tensor::zeros_shared({state.range(0)}, DType::u8, strategy_of(state)).data_ptr());
-  state.SetLabel(std::string(to_string(strategy_of(state))));
-}
-BENCHMARK(create_shared)->ArgsProduct({{4, 4096, 1 << 20, 1 << 26}, {0, 1}});
+}  // namespace shoal::bench
 
-// There and back, the tensor known on both sides: what a queue does all day.
-void tensor_round_trip(benchmark::State& state) {
-  ProcessContext peer = launch_forked(echo, {});
-  const Tensor tensor = Tensor::zeros_shared({state.range(0)}, DType::u8, strategy_of(state));
-  const Message message{.tensors = {tensor}};
-  for (auto _ : state) {
-    peer.channel(0).send(message);
-    benchmark::DoNotOptimize(peer.channel(0).receive());
-  }
-  state.SetLabel(std::string(to_string(strategy_of(state))));
-}
-BENCHMARK(tensor_round_trip)->ArgsProduct({{4, 1 << 20, 1 << 26}, {0, 1}})->UseRealTime();
-
-// The floor: one descriptor there and back, by bare packets.
-void descriptor_round_trip(benchmark::State& state) {
-  ProcessContext peer = launch_forked(
-      [](Worker& worker) {
-        std::array<std::byte, 64> buffer;
-        std::vector<Fd> fds;
-        std::size_t nbytes = 0;
-        while (receive_packet(worker.parent.fd(), buffer, nbytes, fds, kForever) ==
-               Transfer::done) {
-          const int fd = fds.at(0).get();
-          (void)send_packet(worker.parent.fd(), std::span(buffer).first(nbytes), std::span(&fd, 1),
-                            kForever);
-          fds.clear();
-        }
-        return 0;
-      },
-      {});
-  const Fd memory{::memfd_create("bench", MFD_CLOEXEC)};
-  const int fd = memory.get();
-  std::array<std::byte, 64> buffer{};
-  std::vector<Fd> fds;
-  for (auto _ : state) {
-    std::size_t nbytes = 0;
-    (void)send_packet(peer.channel(0).fd(), buffer, std::span(&fd, 1), kForever);
-    (void)receive_packet(peer.channel(0).fd(), buffer, nbytes, fds, kForever);
-    fds.clear();
-  }
-}
-BENCHMARK(descriptor_round_trip)->UseRealTime();
-
-}  // namespace
-}  // namespace shoal
-
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return shoal::bench::run(argc, argv); }

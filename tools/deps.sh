@@ -25,6 +25,12 @@ test_packages=(
   librapidcheck-dev
   procps
 )
+# To compare with others, as bench/compare.sh does, and to count system calls, as bench/syscalls.sh.
+peer_packages=(
+  jq
+  python3-torch
+  strace
+)
 # To check the tree as .ci/run does.
 check_packages=(
   clang
@@ -34,10 +40,11 @@ check_packages=(
 
 usage() {
   cat <<'END'
-usage: tools/deps.sh [build|test|check] [--dry-run|--list] [-v]
+usage: tools/deps.sh [build|test|peers|check] [--dry-run|--list] [-v]
 
 Installs what is missing to build (and demonstrate), to test (which includes build; the default),
-or to check as .ci/run does (which includes test). Needs root or sudo only if something is missing.
+to compare with PyTorch (peers, which includes test), or to check as .ci/run does (which includes
+test). Needs root or sudo only if something is missing.
 
   --dry-run      print the missing packages and install nothing
   --list         print all packages of the group, missing or not
@@ -49,7 +56,7 @@ END
 group=test action=install verbose=false
 for argument in "$@"; do
   case $argument in
-    build | test | check) group=$argument ;;
+    build | test | peers | check) group=$argument ;;
     --dry-run | --list) action=${argument#--} ;;
     -v | --verbose) verbose=true ;;
     -h | --help) usage; exit 0 ;;
@@ -59,6 +66,7 @@ done
 
 packages=("${build_packages[@]}")
 if [[ $group != build ]]; then packages+=("${test_packages[@]}"); fi
+if [[ $group == peers ]]; then packages+=("${peer_packages[@]}"); fi
 if [[ $group == check ]]; then packages+=("${check_packages[@]}"); fi
 
 if [[ $action == list ]]; then
