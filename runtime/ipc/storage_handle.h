@@ -18,7 +18,7 @@ class WireWriter;
 // A segment, and the flight (flight.h) under which the message holds blocks of it.
 struct SegmentHandle {
   SegmentId id{};
-  FlightKind kind = FlightKind::shared;
+  FlightKind kind = FlightKind::apart;
   Slot flight = 0;
   std::uint32_t fd = 0;  // which of the message's descriptors is the flight's
 };

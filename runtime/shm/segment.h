@@ -63,6 +63,9 @@ class Segment {
   // A missing name counts as removed. Whoever has the segment mapped does not notice.
   void remove_name() noexcept;
 
+  // For the owner: a block is handed out, perhaps for the first time.
+  void use(std::uint32_t block) noexcept;
+
   // --- Holds of this process. Idempotent; nothing happens once it has left.
   void hold(std::uint32_t block) noexcept {
     if (memory_) holders(block).add(slot_);
@@ -71,9 +74,8 @@ class Segment {
     if (memory_) holders(block).remove(slot_);
   }
   [[nodiscard]] bool is_free(std::uint32_t block) const { return holders(block).empty(); }
-  // What dead holders held of the first `used` blocks is held no more. Any process may do it; the
-  // owner knows how many blocks were ever used. Whether there was one.
-  bool strike_dead(std::uint32_t used);
+  // What dead holders held is held no more. Any process may do it. Whether there were any.
+  bool strike_dead();
 
   // This process' slot: no other living process has it. And whether the taker of another lives.
   [[nodiscard]] Slot slot() const { return slot_; }
@@ -90,8 +92,6 @@ class Segment {
   [[nodiscard]] bool arrive(std::uint32_t block, FlightKind kind, Slot flight) noexcept;
   // The same, but this process does not want the block.
   void refuse(std::uint32_t block, FlightKind kind, Slot flight) noexcept;
-  // All of its blocks have been taken or refused.
-  void landed(FlightKind kind, Slot flight) noexcept;
   // No message will use the open flight any more, so that lost ones can be found dead.
   void close_flight() noexcept { flight_.reset(); }
 

@@ -50,7 +50,9 @@ struct SegmentControl {
   SegmentHeader header;
   // Not 0: the owner hands out no more blocks of this segment, so nobody need keep it mapped.
   std::atomic<std::uint32_t> retired;
-  std::array<std::byte, 60> unused;
+  // Blocks from here on have never been handed out, so nobody holds them.
+  std::atomic<std::uint32_t> used;
+  std::array<std::byte, 56> unused;
   // Per slot 0 if it is free and no set contains it, else the process id of its taker, for people.
   // A slot that is taken but not locked is a dead holder's; its traces have to be struck out first.
   std::array<std::atomic<std::uint32_t>, kSlots> takers;

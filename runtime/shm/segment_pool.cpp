@@ -118,6 +118,7 @@ std::shared_ptr<SharedBlock> PoolState::allocate(std::size_t nbytes, SharingStra
   reuses += !fresh;
   set_busy(home, used->index, used->place);
   std::shared_ptr<SharedBlock> block(new SharedBlock(home, used->index, offset, nbytes, fresh));
+  home.segment->use(used->index);
   home.segment->hold(used->index);
   home.live.emplace(used->index, block.get());
   return block;
@@ -281,7 +282,7 @@ void SegmentPool::leave_segments() noexcept {
     segment.close_flight();
     if (home->ranges && segment.strategy() == SharingStrategy::file_system) {
       // Others that have it mapped, but use nothing of it, have no need of its name.
-      segment.strike_dead(home->next_index);
+      segment.strike_dead();
       const bool unused = std::ranges::all_of(
           home->places, [&](const auto& entry) { return segment.is_free(entry.first); });
       if (unused) segment.remove_name();

@@ -107,9 +107,9 @@ class Arrival {
   Arrival(const Arrival&) = delete;
   Arrival& operator=(const Arrival&) = delete;
   // Announces a block that the message holds, so that it is let go if it is never taken.
-  void expect(const BlockHandle& handle) { expected_.push_back(handle.index); }
-  // The same block may be taken more than once. Throws Error(malformed) for what the message does
-  // not hold, or what lies outside.
+  void expect(const BlockHandle& handle) { expected_.push_back({handle.index, false}); }
+  // Of those announced; the same one more than once, too. Throws Error(malformed) for what the
+  // message does not hold, or what lies outside.
   [[nodiscard]] std::shared_ptr<SharedBlock> take(const BlockHandle& handle);
 
  private:
@@ -121,7 +121,13 @@ class Arrival {
   Fd memory_;  // keeps the flight's lock until this process holds what it takes
   FlightKind kind_;
   Slot flight_;
-  std::vector<std::uint32_t> expected_, taken_;
+  struct Expected {
+    std::uint32_t index = 0;
+    bool taken = false;
+  };
+  [[noreturn]] void refuse(const BlockHandle& handle, const char* why) const;
+  std::vector<Expected> expected_;
+  std::size_t next_ = 0;  // where the next one is likely
 };
 
 }  // namespace shoal

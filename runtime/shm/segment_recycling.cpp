@@ -104,7 +104,7 @@ void PoolState::strike_dead(Shelf& shelf) {
       // Only blocks that were let go here can be waiting for a dead holder.
       if (home->busy == home->live.size()) continue;
       home->segment->close_flight();
-      home->segment->strike_dead(home->next_index);
+      home->segment->strike_dead();
     }
   }
 }
@@ -147,6 +147,7 @@ void PoolState::drop_idle(bool look) {
   std::size_t idle_bytes = 0;
   std::erase_if(segments, [&](const auto& entry) {
     const PoolSegment& home = *entry.second;
+    if (look && !home.ranges) home.segment->close_flight();
     if (!home.is_idle()) return false;
     idle_bytes += home.segment->nbytes();
     return idle_bytes > options.max_idle_attached_bytes || (look && home.segment->owner_is_gone());

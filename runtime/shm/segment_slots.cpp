@@ -25,7 +25,7 @@ Slot Segment::take_slot(int fd) {
   for (int look = 0; look < kLooks; ++look) {
     // Those that the dead left are cleaned only when there are no others. While another process
     // does that they are neither free nor to be had, for a moment that no event ends.
-    if (look > 0 && !strike_dead(blocks_)) ::poll(nullptr, 0, 1);
+    if (look > 0 && !strike_dead()) ::poll(nullptr, 0, 1);
     for (Slot slot = kOwnerSlot + 1; slot < kPinned; ++slot) {
       std::atomic<std::uint32_t>& taker = control().takers[slot];
       if (taker.load(std::memory_order_acquire) != 0 || !try_lock_slot(fd, slot)) continue;
@@ -50,7 +50,13 @@ int Segment::free_slots() const noexcept {
   }));
 }
 
-bool Segment::strike_dead(std::uint32_t used) {
+void Segment::use(std::uint32_t block) noexcept {
+  // Release: whoever looks at holders up to here finds this block's as it was made, empty.
+  if (block >= control().used.load(std::memory_order_relaxed))
+    control().used.store(block + 1, std::memory_order_release);
+}
+
+bool Segment::strike_dead() {
   SlotMask dead{};
   bool any = false;
   for (Slot slot = 0; slot < kPinned; ++slot) {
@@ -65,7 +71,8 @@ bool Segment::strike_dead(std::uint32_t used) {
     any = true;
   }
   if (!any) return false;
-  for (std::uint32_t block = 0; block < std::min(used, blocks_); ++block)
+  const std::uint32_t used = std::min(control().used.load(std::memory_order_acquire), blocks_);
+  for (std::uint32_t block = 0; block < used; ++block)
     holders(block).remove_all(dead);
   for (Slot slot = 0; slot < kPinned; ++slot) {
     if (!is_set(dead, slot)) continue;
@@ -88,23 +95,19 @@ std::shared_ptr<Flight> Segment::open_flight() {
   flight->memory = reopen(memory_.get());
   const bool scarce = free_slots() < kScarce;
   flight->slot = take_slot(flight->memory.get());
-  // The owner closes its flights when it looks for lost messages; it cannot close ours, so those
-  // that others send must be found dead by themselves.
-  flight->kind = scarce        ? FlightKind::pooled
-                 : owned_here_ ? FlightKind::shared
-                               : FlightKind::single;
+  flight->kind = scarce ? FlightKind::pooled : FlightKind::apart;
   return flight;
 }
 
 std::shared_ptr<Flight> Segment::depart(std::span<const std::uint32_t> blocks) {
   check(static_cast<bool>(memory_), ErrorKind::unsupported, "Segment",
         "this process gave up its part in segment ", id_.to_string());
-  // Of a shared flight each block may be in one message at a time: the receiver's taking it must
-  // not end another's hold. Blocks that have been received no longer carry its slot.
+  // But for pooled flights, each block may be in one message at a time: the receiver's taking it
+  // must not end another's hold. Blocks that have been received no longer carry the flight's slot.
   const auto on_board = [this](std::uint32_t block) {
     return holders(block).contains(flight_->slot);
   };
-  if (flight_ != nullptr && flight_->kind == FlightKind::shared) {
+  if (flight_ != nullptr && flight_->kind == FlightKind::apart) {
     if (flight_->blocks.size() + blocks.size() > kMostPerFlight)
       std::erase_if(flight_->blocks, [&](std::uint32_t block) { return !on_board(block); });
     if (std::ranges::any_of(blocks, on_board)) flight_.reset();
@@ -114,7 +117,6 @@ std::shared_ptr<Flight> Segment::depart(std::span<const std::uint32_t> blocks) {
   std::shared_ptr<Flight> flight = flight_;
   flight->blocks.insert(flight->blocks.end(), blocks.begin(), blocks.end());
   for (const std::uint32_t block : blocks) holders(block).add(flight->slot);
-  if (flight->kind == FlightKind::single) flight_.reset();
   return flight;
 }
 
@@ -122,7 +124,6 @@ void Segment::abandon(const Flight& flight, std::span<const std::uint32_t> block
   // A pooled flight's holds may be another message's as well; they end with it.
   if (flight.kind == FlightKind::pooled) return;
   for (const std::uint32_t block : blocks) holders(block).remove(flight.slot);
-  if (flight.kind == FlightKind::single) landed(flight.kind, flight.slot);
 }
 
 bool Segment::arrive(std::uint32_t block, FlightKind kind, Slot flight) noexcept {
@@ -136,12 +137,6 @@ bool Segment::arrive(std::uint32_t block, FlightKind kind, Slot flight) noexcept
 void Segment::refuse(std::uint32_t block, FlightKind kind, Slot flight) noexcept {
   if (block < blocks_ && flight < kPinned && flight != slot_ && kind != FlightKind::pooled)
     holders(block).remove(flight);
-}
-
-void Segment::landed(FlightKind kind, Slot flight) noexcept {
-  // Its lock is still held by the descriptor that came with the message, so nobody takes it yet.
-  if (kind == FlightKind::single && flight < kPinned && flight != slot_)
-    control().takers[flight].store(0, std::memory_order_release);
 }
 
 }  // namespace shoal

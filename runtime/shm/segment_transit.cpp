@@ -59,42 +59,49 @@ Arrival::Arrival(PoolState& state, PoolSegment& home, Fd memory, FlightKind kind
 
 Arrival::~Arrival() {
   const std::scoped_lock hold(state_->mutex);
-  Segment& segment = *home_->segment;
-  for (const std::uint32_t block : expected_) segment.refuse(block, kind_, flight_);
-  segment.landed(kind_, flight_);
+  for (const auto& [index, taken] : expected_)
+    if (!taken) home_->segment->refuse(index, kind_, flight_);
   --home_->arrivals;
   if (home_->is_idle()) state_->drop_idle(false);
 }
 
+void Arrival::refuse(const BlockHandle& handle, const char* why) const {
+  throw Error({.kind = ErrorKind::malformed,
+               .call = "receive",
+               .subject = concat("block ", handle.index, " of segment ",
+                                 home_->segment->id().to_string()),
+               .reason = why});
+}
+
 std::shared_ptr<SharedBlock> Arrival::take(const BlockHandle& handle) {
   const std::scoped_lock hold(state_->mutex);
-  const auto refuse_unless = [&](bool ok, const char* why) {
-    check(ok, ErrorKind::malformed, "receive", "block ", handle.index, " of segment ",
-          home_->segment->id().to_string(), ' ', why);
-  };
   Segment& segment = *home_->segment;
-  refuse_unless(handle.nbytes > 0 && handle.offset % alignof(HolderSet) == 0 &&
-                    handle.offset < segment.nbytes() &&
-                    handle.nbytes <= segment.nbytes() - handle.offset,
-                "reaches outside");
+  if (handle.nbytes == 0 || handle.offset % alignof(HolderSet) != 0 ||
+      handle.offset >= segment.nbytes() || handle.nbytes > segment.nbytes() - handle.offset)
+    refuse(handle, "reaches outside");
   const auto living = home_->live.find(handle.index);
-  if (living != home_->live.end()) {
-    refuse_unless(
-        living->second->offset() == handle.offset && living->second->nbytes() == handle.nbytes,
-        "is another range");
+  const bool lives = living != home_->live.end();
+  if (lives && (living->second->offset() != handle.offset ||
+                living->second->nbytes() != handle.nbytes))
+    refuse(handle, "is another range here");
+  if (home_->ranges && !lives) {
+    const auto place = home_->places.find(handle.index);
+    if (place == home_->places.end() || place->second.offset != handle.offset ||
+        handle.nbytes > place->second.capacity)
+      refuse(handle, "is not in use");
   }
-  const auto place = home_->places.find(handle.index);
-  if (home_->ranges) {
-    refuse_unless(place != home_->places.end() && place->second.offset == handle.offset &&
-                      handle.nbytes <= place->second.capacity,
-                  "is not in use");
+  // Most messages take in the order in which they announced.
+  std::size_t looked = 0;
+  while (looked < expected_.size() && expected_[next_].index != handle.index) {
+    next_ = (next_ + 1) % expected_.size();
+    ++looked;
   }
-  if (std::ranges::find(taken_, handle.index) == taken_.end()) {
-    taken_.push_back(handle.index);
-    refuse_unless(segment.arrive(handle.index, kind_, flight_), "is not held by the message");
-    std::erase(expected_, handle.index);
+  if (looked == expected_.size()) refuse(handle, "was not announced");
+  if (!expected_[next_].taken) {
+    if (!segment.arrive(handle.index, kind_, flight_)) refuse(handle, "is not held by the message");
+    expected_[next_].taken = true;
   }
-  if (living != home_->live.end())
+  if (lives)
     if (auto block = living->second->weak_from_this().lock()) return block;
   std::shared_ptr<SharedBlock> block(
       new SharedBlock(*home_, handle.index, handle.offset, handle.nbytes, false));

@@ -149,13 +149,14 @@ TEST_P(SegmentOf, PassesABlockFromHolderToHolder) {
 
 TEST_P(SegmentOf, FindsThatAMessageWasLost) {
   Segment segment(kSize, 1, GetParam());
+  segment.use(0);
   {
     const Sent lost = send(segment, {0});
     segment.close_flight();
-    segment.strike_dead(1);
+    segment.strike_dead();
     EXPECT_FALSE(segment.is_free(0)) << "it may still be received";
   }
-  segment.strike_dead(1);
+  segment.strike_dead();
   EXPECT_TRUE(segment.is_free(0));
 }
 
@@ -175,6 +176,7 @@ TEST_P(SegmentOf, KeepsTheHoldOfEachMessageWithTheSameBlock) {
 TEST_P(SegmentOf, CarriesAnyNumberOfMessages) {
   constexpr int kMany = 3000;
   Segment ours(kSize, 1, GetParam());
+  ours.use(0);
   Segment theirs(send(ours, {0}).memory, ours.id());
   Segment last(send(ours, {0}).memory, ours.id());
   for (Segment* sender : {&ours, &theirs}) {
@@ -185,7 +187,7 @@ TEST_P(SegmentOf, CarriesAnyNumberOfMessages) {
   }
   ours.close_flight();
   theirs.close_flight();
-  ours.strike_dead(1);
+  ours.strike_dead();
   EXPECT_TRUE(ours.is_free(0));
 }
 
@@ -195,7 +197,6 @@ TEST_P(SegmentOf, UsesItsSlotsAgainAfterManyMessages) {
   const auto pass = [](Segment& from, Segment& to, std::uint32_t block) {
     const Sent message = send(from, {block});
     ASSERT_TRUE(to.arrive(block, message.kind, message.slot));
-    to.landed(message.kind, message.slot);
     to.let_go(block);
   };
   for (std::uint32_t i = 0; i < 5000; ++i) {
