@@ -27,7 +27,7 @@ Channel& Channel::operator=(Channel&& other) noexcept = default;
 Channel::~Channel() = default;
 
 bool Channel::send(const Message& message, Deadline deadline) {
-  return send_message(state_->socket.get(), message, deadline) == Transfer::done;
+  return send_packed(state_->socket.get(), pack(message), deadline) == Transfer::done;
 }
 
 std::optional<Message> Channel::receive(Deadline deadline) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/base/unix_socket.h"
@@ -71,6 +72,7 @@ auto read_all(WireReader& reader, const Read& read) {
 std::vector<std::byte> write_body(const Message& message, Packet& packet) {
   std::unordered_map<const Storage*, std::uint32_t> numbers;
   std::vector<std::shared_ptr<SharedBlock>> blocks;
+  std::unordered_set<const SharedBlock*> listed;
   std::vector<TensorHandle> tensors;
   std::vector<Tensor> all = message.tensors;
   for (const TensorQueue& queue : message.queues) all.push_back(queue.parts().words);
@@ -81,11 +83,9 @@ std::vector<std::byte> write_body(const Message& message, Packet& packet) {
     const auto [at, added] =
         numbers.try_emplace(storage.get(), static_cast<std::uint32_t>(packet.storages.size()));
     if (added) {
-      remember_storage(storage);
       packet.storages.push_back(storage);
       // A read-only view and the storage itself are two storages over one block.
-      if (storage->block() != nullptr &&
-          std::ranges::find(blocks, storage->block()) == blocks.end())
+      if (storage->block() != nullptr && listed.insert(storage->block().get()).second)
         blocks.push_back(storage->block());
     }
     tensors.push_back({.storage = at->second,
@@ -103,6 +103,7 @@ std::vector<std::byte> write_body(const Message& message, Packet& packet) {
       if (end >= 0) packet.fds.push_back(end);
     packet.queues.push_back(queue);
   }
+  remember_storages(packet.storages);
   const std::vector<SegmentHandle> segments = depart(packet, blocks);
   std::vector<StorageHandle> storages;
   for (const auto& storage : packet.storages) storages.push_back(describe(*storage, segments));
@@ -151,11 +152,13 @@ std::vector<Fd> unbundle(const std::vector<Fd>& packed) {
   check(packed.size() == 1, ErrorKind::malformed, "receive", "a bundle of descriptors is missing");
   std::vector<Fd> fds;
   std::byte nothing{};
-  std::size_t nbytes = 0;
+  std::size_t nbytes = 0, before = 0;
   // All was written before it was sent: what is not there now never comes.
   while (receive_packet(packed[0].get(), std::span(&nothing, 1), nbytes, fds, in_ms(0)) ==
          Transfer::done) {
-    check(fds.size() <= kMostFds, ErrorKind::malformed, "receive", "a bundle has no end");
+    check(fds.size() > before && fds.size() <= kMostFds, ErrorKind::malformed, "receive",
+          "a bundle of descriptors is none, or has no end");
+    before = fds.size();
   }
   return fds;
 }
@@ -205,27 +208,26 @@ Message read_body(std::span<const std::byte> body, std::vector<Fd> fds) {
 
   // From here on each arrival lets go of what is not taken, whatever is wrong with the rest.
   std::vector<std::unique_ptr<Arrival>> arrivals;
-  for (const SegmentHandle& segment : segments) {
-    arrivals.push_back(arrive(segment, fds));
-    for (const StorageHandle& storage : storages)
-      if (storage.segment == arrivals.size() - 1) arrivals.back()->expect(storage.block);
-  }
-  std::vector<std::shared_ptr<Storage>> opened;
+  for (const SegmentHandle& segment : segments) arrivals.push_back(arrive(segment, fds));
   for (const StorageHandle& storage : storages) {
-    if (storage.segment == StorageHandle::kNoSegment) {
-      opened.push_back(Storage::allocate_shared(0, get_sharing_strategy()));
-      continue;
-    }
+    if (storage.segment == StorageHandle::kNoSegment) continue;
     check(storage.segment < arrivals.size(), ErrorKind::malformed, "receive",
           "a storage in segment ", storage.segment, " of ", arrivals.size());
-    opened.push_back(
-        open_storage(storage, *arrivals[storage.segment], segments[storage.segment].id));
+    arrivals[storage.segment]->expect(storage.block);
   }
+  const std::vector<std::shared_ptr<Storage>> opened = open_storages(storages, arrivals);
   for (const TensorHandle& tensor : tensors) {
     check(tensor.storage < opened.size(), ErrorKind::malformed, "receive", "a tensor over storage ",
           tensor.storage, " of ", opened.size());
-    message.tensors.push_back(Tensor::over(opened[tensor.storage], tensor.dtype, tensor.shape,
-                                           tensor.strides, tensor.offset));
+    try {
+      message.tensors.push_back(Tensor::over(opened[tensor.storage], tensor.dtype, tensor.shape,
+                                             tensor.strides, tensor.offset));
+    } catch (const Error& error) {
+      // The sender's fault, not the caller's.
+      check(error.kind() != ErrorKind::invalid_argument, ErrorKind::malformed, "receive",
+            error.reason());
+      throw;
+    }
   }
   check(ends.size() <= message.tensors.size(), ErrorKind::malformed, "receive",
         "a queue came without its words");

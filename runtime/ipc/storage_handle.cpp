@@ -2,9 +2,8 @@
 
 #include <pthread.h>
 
-#include <map>
 #include <mutex>
-#include <tuple>
+#include <unordered_map>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/ipc/wire.h"
@@ -12,11 +11,23 @@
 namespace shoal {
 namespace {
 
-using Key = std::tuple<SegmentId, std::uint32_t, bool>;  // segment, block, read-only
+struct Key {
+  SegmentId segment;
+  std::uint32_t block = 0;
+  bool read_only = false;
+  friend bool operator==(const Key&, const Key&) = default;
+};
+
+// Ids are random, so a part of one is as good as a hash.
+struct KeyHash {
+  std::size_t operator()(const Key& key) const {
+    return key.segment.low + 2 * std::size_t{key.block} + (key.read_only ? 1 : 0);
+  }
+};
 
 struct Registry {
   std::mutex mutex;
-  std::map<Key, std::weak_ptr<Storage>> known;
+  std::unordered_map<Key, std::weak_ptr<Storage>, KeyHash> known;
   std::size_t prune_at = 64;
 };
 
@@ -45,27 +56,37 @@ void remember_locked(Registry& r, const Key& key, const std::shared_ptr<Storage>
 
 }  // namespace
 
-void remember_storage(const std::shared_ptr<Storage>& storage) {
-  const auto& block = storage->block();
-  if (block == nullptr) return;
+void remember_storages(std::span<const std::shared_ptr<Storage>> storages) {
   Registry& r = registry();
   const std::scoped_lock hold(r.mutex);
-  remember_locked(r, {block->segment_id(), block->index(), storage->is_read_only()}, storage);
+  for (const auto& storage : storages)
+    if (const auto& block = storage->block())
+      remember_locked(r, {block->segment_id(), block->index(), storage->is_read_only()}, storage);
 }
 
-std::shared_ptr<Storage> open_storage(const StorageHandle& handle, Arrival& arrival,
-                                      const SegmentId& segment) {
+std::vector<std::shared_ptr<Storage>> open_storages(
+    std::span<const StorageHandle> handles, std::span<const std::unique_ptr<Arrival>> arrivals) {
+  std::vector<std::shared_ptr<Storage>> storages;
+  storages.reserve(handles.size());
   Registry& r = registry();
   // Held while taking, so that two threads that receive one block make one Storage.
   const std::scoped_lock hold(r.mutex);
-  auto block = arrival.take(handle.block);
-  const Key key{segment, block->index(), handle.read_only};
-  if (const auto found = r.known.find(key); found != r.known.end())
-    if (auto storage = found->second.lock(); storage != nullptr && storage->block() == block)
-      return storage;
-  auto storage = Storage::over(std::move(block), handle.read_only);
-  remember_locked(r, key, storage);
-  return storage;
+  for (const StorageHandle& handle : handles) {
+    if (handle.segment == StorageHandle::kNoSegment) {
+      storages.push_back(Storage::allocate_shared(0, get_sharing_strategy()));
+      continue;
+    }
+    auto block = arrivals[handle.segment]->take(handle.block);
+    const Key key{block->segment_id(), block->index(), handle.read_only};
+    const auto found = r.known.find(key);
+    auto storage = found == r.known.end() ? nullptr : found->second.lock();
+    if (storage == nullptr || storage->block() != block) {
+      storage = Storage::over(std::move(block), handle.read_only);
+      remember_locked(r, key, storage);
+    }
+    storages.push_back(std::move(storage));
+  }
+  return storages;
 }
 
 void write(WireWriter& out, const SegmentHandle& handle) {

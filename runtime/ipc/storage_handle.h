@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "shoal/runtime/shm/segment_pool.h"
 #include "shoal/runtime/tensor/storage.h"
@@ -52,10 +54,11 @@ void write(WireWriter& out, const TensorHandle& handle);
 // The storages of this process by block, so that one that arrives again, or comes home, is the same
 // Storage and aliases as before. Safe from many threads, and across fork.
 //
-// Takes over what a message holds of a block.
-[[nodiscard]] std::shared_ptr<Storage> open_storage(const StorageHandle& handle, Arrival& arrival,
-                                                    const SegmentId& segment);
-// Lets open_storage find a storage that was shared here.
-void remember_storage(const std::shared_ptr<Storage>& storage);
+// Takes over what a message holds; each handle's segment is one of `arrivals`, to which its block
+// has been announced.
+[[nodiscard]] std::vector<std::shared_ptr<Storage>> open_storages(
+    std::span<const StorageHandle> handles, std::span<const std::unique_ptr<Arrival>> arrivals);
+// Lets open_storages find storages that were shared here.
+void remember_storages(std::span<const std::shared_ptr<Storage>> storages);
 
 }  // namespace shoal

@@ -2,6 +2,7 @@
 
 #include <linux/sockios.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -10,6 +11,7 @@
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/base/futex.h"
+#include "shoal/runtime/base/spin.h"
 #include "shoal/runtime/base/unix_socket.h"
 #include "shoal/runtime/ipc/message.h"
 #include "shoal/runtime/ipc/packet_socket.h"
@@ -55,6 +57,8 @@ struct TensorQueue::State {
   }
   [[nodiscard]] bool take_place(Deadline deadline);
   void give_place_back();
+  void count_got();
+  [[nodiscard]] bool is_miscounted(std::uint32_t put, std::uint32_t got) const;
   void check_consumers() const;
   [[nodiscard]] bool socket_is_empty() const;
 };
@@ -72,33 +76,61 @@ bool TensorQueue::State::socket_is_empty() const {
   return ::ioctl(put_end->get(), SIOCOUTQ, &unread) == 0 && unread == 0;
 }
 
+// Whether the words say full though nothing is there to be got: then somebody was killed between
+// the socket and the words. Looked at twice, since those who are alive are there for a moment only.
+bool TensorQueue::State::is_miscounted(std::uint32_t put, std::uint32_t got) const {
+  for (int look = 0; look < 2; ++look) {
+    if (!socket_is_empty() || words().put.load(std::memory_order_relaxed) != put ||
+        words().got.load(std::memory_order_relaxed) != got)
+      return false;
+    ::sched_yield();
+  }
+  return true;
+}
+
 // One more item may be on its way. False at the deadline.
 bool TensorQueue::State::take_place(Deadline deadline) {
   Words& w = words();
   for (;;) {
     // Acquire: the consumer has let go of what it got before it counted it.
-    const std::uint32_t got = w.got.load(std::memory_order_acquire);
+    std::uint32_t got = w.got.load(std::memory_order_acquire);
     std::uint32_t put = w.put.load(std::memory_order_relaxed);
-    // The difference counts modulo 2^32; negative means a count set right too early.
-    if (static_cast<std::int32_t>(put - got) < static_cast<std::int32_t>(w.maxsize)) {
+    // The difference counts modulo 2^32.
+    const auto is_full = [&] {
+      return static_cast<std::int32_t>(put - got) >= static_cast<std::int32_t>(w.maxsize);
+    };
+    if (!is_full()) {
       if (w.put.compare_exchange_weak(put, put + 1, std::memory_order_relaxed)) return true;
       continue;
     }
-    if (deadline.expired()) return false;
-    w.waiting.fetch_add(1, std::memory_order_seq_cst);
-    const bool woken = futex_wait(w.got, got, earlier(deadline, in_ms(kLookMs)));
-    w.waiting.fetch_sub(1, std::memory_order_relaxed);
-    if (woken) continue;
     check_consumers();
-    std::uint32_t unchanged = got;
-    if (socket_is_empty() && w.put.load(std::memory_order_relaxed) == put)
-      w.got.compare_exchange_strong(unchanged, put, std::memory_order_relaxed);
+    if (is_miscounted(put, got)) {
+      w.got.compare_exchange_strong(got, put, std::memory_order_relaxed);
+      continue;
+    }
+    if (deadline.expired()) return false;
+    if (spin_until(2, [&] { return w.got.load(std::memory_order_relaxed) != got; })) continue;
+    w.waiting.fetch_add(1, std::memory_order_seq_cst);
+    // In slices, at the end of which it looks whether anybody is left who could make room.
+    (void)futex_wait(w.got, got, earlier(deadline, in_ms(kLookMs)));
+    w.waiting.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
 void TensorQueue::State::give_place_back() {
   words().put.fetch_sub(1, std::memory_order_relaxed);
   futex_wake(words().got);
+}
+
+// An item is out of the socket.
+void TensorQueue::State::count_got() {
+  Words& w = words();
+  // Never beyond what was put, which could be after a count was set right a moment too early.
+  std::uint32_t got = w.got.load(std::memory_order_relaxed);
+  while (w.put.load(std::memory_order_relaxed) != got &&
+         !w.got.compare_exchange_weak(got, got + 1, std::memory_order_seq_cst)) {
+  }
+  if (w.waiting.load(std::memory_order_seq_cst) != 0) futex_wake(w.got);
 }
 
 TensorQueue::TensorQueue(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -126,9 +158,19 @@ bool TensorQueue::put(const Tensor& tensor, Deadline deadline) {
 
 bool TensorQueue::put(const Message& message, Deadline deadline) {
   const int socket = state_->put_fd();
-  if (!state_->take_place(deadline)) return false;
+  // Packed first, which can take long: the place is taken only for the moment of sending.
+  const Packet packet = pack(message);
   try {
-    if (send_message(socket, message, deadline) == Transfer::done) return true;
+    if (!state_->take_place(deadline)) {
+      abandon(packet);
+      return false;
+    }
+  } catch (...) {
+    abandon(packet);
+    throw;
+  }
+  try {
+    if (send_packed(socket, packet, deadline) == Transfer::done) return true;
   } catch (...) {
     state_->give_place_back();
     state_->check_consumers();  // says more than the socket's error
@@ -139,22 +181,11 @@ bool TensorQueue::put(const Message& message, Deadline deadline) {
 }
 
 std::optional<Message> TensorQueue::get_message(Deadline deadline) {
-  const int socket = state_->get_fd();
-  const auto count = [this] {
-    Words& w = state_->words();
-    w.got.fetch_add(1, std::memory_order_seq_cst);
-    if (w.waiting.load(std::memory_order_seq_cst) != 0) futex_wake(w.got);
-  };
   Message message;
-  try {
-    const Transfer got = receive_message(socket, message, deadline);
-    if (got == Transfer::closed) state_->drained.store(true, std::memory_order_relaxed);
-    if (got != Transfer::done) return std::nullopt;
-  } catch (...) {
-    count();
-    throw;
-  }
-  count();
+  const Transfer got =
+      receive_message(state_->get_fd(), message, deadline, [this] { state_->count_got(); });
+  if (got == Transfer::closed) state_->drained.store(true, std::memory_order_relaxed);
+  if (got != Transfer::done) return std::nullopt;
   return message;
 }
 
@@ -169,8 +200,10 @@ std::optional<Tensor> TensorQueue::get(Deadline deadline) {
 void TensorQueue::close() {
   state_->words().closed.store(1, std::memory_order_release);
   // On the socket itself, whoever has a descriptor of it.
-  if (state_->put_end != nullptr) ::shutdown(state_->put_end->get(), SHUT_WR);
-  if (state_->get_end != nullptr) ::shutdown(state_->get_end->get(), SHUT_RD);
+  // Both ways: a producer that sleeps for room in the buffer is woken by nothing less. What is in
+  // the buffer stays.
+  const auto& end = state_->put_end != nullptr ? state_->put_end : state_->get_end;
+  ::shutdown(end->get(), SHUT_RDWR);
   futex_wake(state_->words().got);
 }
 

@@ -26,8 +26,8 @@ class TensorQueue {
   static constexpr int kDefaultMaxsize = 128;
 
   // Holds up to `maxsize` items, at least 1; fewer if the kernel's socket buffer, which takes some
-  // hundreds of small items, is full before. After a consumer was killed just then, it may hold
-  // fewer until it is empty once.
+  // hundreds of small items, is full before. While a process that was
+  // killed just then is found out, it may hold fewer, or for a moment one more.
   explicit TensorQueue(int maxsize = kDefaultMaxsize);
 
   // Blocks while full. False at the deadline, when nothing was put. Throws Error(peer_gone) when no

@@ -115,7 +115,7 @@ class Launcher {
     hold.unlock();
     const int code = run_worker(entry, rank, options_.nprocs, std::move(ends));
     std::fflush(nullptr);
-    SegmentPool::instance().leave_segments();
+    SegmentPool::instance().leave_named_segments();
     ::_exit(code);
   }
 

@@ -18,17 +18,20 @@ constexpr int kExitWithLauncher = 1;
 
 void watch(const Fd& launcher, int rank) {
   if (!wait_ready(launcher.get(), POLLIN, kForever)) return;
-  SegmentPool::instance().leave_segments();
-  // Also for what the launcher held by name and this process had not yet taken over.
+  const std::string text =
+      concat("shoal: rank ", rank, " ends, since the process that launched it has ended\n");
+  // Nobody may be left to read it: SIGPIPE is blocked in this thread, and a full pipe must not keep
+  // it here.
+  if (wait_ready(STDERR_FILENO, POLLOUT, in_ms(0))) [[maybe_unused]]
+    const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+  // Last, since the program's threads still run. Also for what the launcher held by name and this
+  // process had not yet taken over.
+  SegmentPool::instance().leave_named_segments();
   try {
     reap_orphans();
   } catch (const std::exception&) {
     // The next process to come reaps.
   }
-  const std::string text =
-      concat("shoal: rank ", rank, " ends, since the process that launched it has ended\n");
-  // Nobody may be left to read it; SIGPIPE is blocked in this thread.
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   ::_exit(kExitWithLauncher);
 }
 

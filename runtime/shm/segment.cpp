@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/shm/budget.h"
@@ -75,8 +76,9 @@ SegmentHeader check_header(const Fd& memory, const SegmentId& expected) {
   // Shoal's does.
   const int seals = ::fcntl(memory.get(), F_GET_SEALS);
   const bool named = header.strategy == static_cast<std::uint32_t>(SharingStrategy::file_system);
-  check(named || (seals >= 0 && (seals & kSeals) == kSeals), ErrorKind::malformed, "Segment",
-        "the descriptor received for ", expected.to_string(), " is not sealed against resizing");
+  check(named ? shm_directory::has(memory) : seals >= 0 && (seals & kSeals) == kSeals,
+        ErrorKind::malformed, "Segment", "the descriptor received for ", expected.to_string(),
+        named ? " is no file of /dev/shm" : " is not sealed against resizing");
   return header;
 }
 
@@ -133,13 +135,16 @@ Segment::Segment(std::size_t nbytes, std::uint32_t blocks, SharingStrategy strat
   check(try_lock_slot(memory_.get(), kOwnerSlot), ErrorKind::system, "Segment",
         "a new file was locked already");
   control().takers[kOwnerSlot].store(self, std::memory_order_release);
+  takes_part_ = true;
   if (strategy == SharingStrategy::file_descriptor) {
     if (::fcntl(memory_.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) < 0)
       throw_errno("fcntl(F_ADD_SEALS)", "a shared segment");
     return;
   }
   // A name that is taken would need 128 equal random bits, or somebody's intent.
-  while (!shm_directory::link(memory_, name())) {
+  for (;;) {
+    name_ = concat(shm_directory::name_prefix(), "segment-", id_.to_string());
+    if (shm_directory::link(memory_, name_)) return;
     id_ = SegmentId::random();
     control().header.id = id_;
   }
@@ -153,27 +158,34 @@ Segment::Segment(const Fd& memory, const SegmentId& expected) : id_(expected), o
   data_offset_ = header.data_offset;
   memory_ = reopen(memory.get());
   map(memory_);
-  slot_ = take_slot(memory_.get());
+  rejoin(memory);
+  // Its maker may have another prefix than we. One that was deleted has none.
+  if (strategy_ == SharingStrategy::file_system)
+    name_ = shm_directory::name_of(memory_).value_or("");
 }
 
-Segment::~Segment() { leave(); }
+void Segment::rejoin(const Fd& memory) {
+  if (!memory_) memory_ = reopen(memory.get());
+  slot_ = take_slot(memory_.get());
+  takes_part_ = true;
+}
+
+Segment::~Segment() {
+  // No block of it is used here any more, so the slot is clean.
+  if (takes_part_) control().takers[slot_].store(0, std::memory_order_release);
+  leave();
+}
 
 void Segment::leave() noexcept {
-  if (!memory_) return;
   close_flight();
-  control().takers[slot_].store(0, std::memory_order_release);
+  if (!std::exchange(takes_part_, false)) return;
   // Two that leave at once: each frees its slot first, then one of them gets all of them.
   unlock_slot(memory_.get(), slot_);
-  if (strategy_ == SharingStrategy::file_system && try_lock_all_slots(memory_.get())) remove_name();
-  memory_.reset();
+  if (!name_.empty() && try_lock_all_slots(memory_.get())) remove_name();
 }
 
 void Segment::remove_name() noexcept {
-  try {
-    if (strategy_ == SharingStrategy::file_system) shm_directory::unlink(name());
-  } catch (const std::exception&) {
-    // Whoever reaps next finds it.
-  }
+  if (!name_.empty()) shm_directory::unlink(name_);
 }
 
 const std::byte* Segment::read_only_data() {
@@ -182,11 +194,6 @@ const std::byte* Segment::read_only_data() {
         std::make_unique<Mapping>(memory_, bip::read_only, data_offset_ + nbytes_, strategy_);
   }
   return read_only_->address() + data_offset_;
-}
-
-std::string Segment::name() const {
-  if (strategy_ == SharingStrategy::file_descriptor) return {};
-  return concat(shm_directory::name_prefix(), "segment-", id_.to_string());
 }
 
 void Segment::write_through(std::size_t offset, const void* from, std::size_t nbytes) {

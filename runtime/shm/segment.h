@@ -48,7 +48,7 @@ class Segment {
   // The same data, mapped so that a write raises SIGSEGV. Mapped at the first call.
   [[nodiscard]] const std::byte* read_only_data();
   // file_system: the name under /dev/shm. file_descriptor: none, empty.
-  [[nodiscard]] std::string name() const;
+  [[nodiscard]] const std::string& name() const { return name_; }
   // Writes by pwrite, which on pages never touched costs less than half of faulting them in.
   void write_through(std::size_t offset, const void* from, std::size_t nbytes);
   // Maps the pages of a range now, many at a time; for pages that will be used for certain.
@@ -68,11 +68,15 @@ class Segment {
 
   // --- Holds of this process. Idempotent; nothing happens once it has left.
   void hold(std::uint32_t block) noexcept {
-    if (memory_) holders(block).add(slot_);
+    if (takes_part_) holders(block).add(slot_);
   }
   void let_go(std::uint32_t block) noexcept {
-    if (memory_) holders(block).remove(slot_);
+    if (takes_part_) holders(block).remove(slot_);
   }
+  // Whether this process has a slot. Not after leave(), nor in a child for which there was none.
+  [[nodiscard]] bool takes_part() const { return takes_part_; }
+  // Takes a new one, by a descriptor that a message brought.
+  void rejoin(const Fd& memory);
   [[nodiscard]] bool is_free(std::uint32_t block) const { return holders(block).empty(); }
   // What dead holders held is held no more. Any process may do it. Whether there were any.
   bool strike_dead();
@@ -92,6 +96,8 @@ class Segment {
   [[nodiscard]] bool arrive(std::uint32_t block, FlightKind kind, Slot flight) noexcept;
   // The same, but this process does not want the block.
   void refuse(std::uint32_t block, FlightKind kind, Slot flight) noexcept;
+  // Flights that are open here and not received yet; in a forked child they must not stay so.
+  [[nodiscard]] const std::shared_ptr<Flight>& open_one() const { return flight_; }
   // No message will use the open flight any more, so that lost ones can be found dead.
   void close_flight() noexcept { flight_.reset(); }
 
@@ -100,8 +106,8 @@ class Segment {
   void after_fork_in_parent() noexcept;
   void after_fork_in_child() noexcept;
 
-  // At this process' end: gives up the slot, and the name if nobody else holds the segment. The
-  // bytes stay readable.
+  // At this process' end: gives up the slot, as the end would, and removes the name if nobody else
+  // has the segment. What was held here may be handed out again from now on.
   void leave() noexcept;
 
  private:
@@ -121,11 +127,13 @@ class Segment {
   SegmentId id_;
   SharingStrategy strategy_;
   bool owned_here_;
+  bool takes_part_ = false;
   Slot slot_ = kOwnerSlot;
   std::uint32_t blocks_ = 0;
   std::size_t nbytes_ = 0;
   std::size_t data_offset_ = 0;
-  Fd memory_;  // holds our slot's lock; kept, since every message carries one like it
+  std::string name_;  // empty without one
+  Fd memory_;         // holds our slot's lock; kept, since every message carries one like it
   std::unique_ptr<Mapping> mapping_, read_only_;
   std::byte* base_ = nullptr;
   std::shared_ptr<Flight> flight_;  // the one that the next message may join

@@ -48,10 +48,20 @@ std::size_t capacity_for(std::size_t nbytes) {
 
 // --- Segments of this process.
 
+std::shared_ptr<SharedBlock> PoolSegment::enter(std::uint32_t index, std::size_t offset,
+                                                std::size_t nbytes, bool fresh) {
+  // First the entry: nothing may fail once there is a block, whose destructor would want the lock.
+  SharedBlock*& entry = live[index];
+  auto block =
+      std::make_shared<SharedBlock>(SharedBlock::Key{}, *this, index, offset, nbytes, fresh);
+  entry = block.get();
+  return block;
+}
+
 PoolSegment& PoolState::add(std::shared_ptr<Segment> segment) {
-  auto& entry = segments[segment->id()];
-  entry = std::make_unique<PoolSegment>(std::move(segment));
-  return *entry;
+  const SegmentId id = segment->id();
+  auto made = std::make_unique<PoolSegment>(std::move(segment));
+  return *(segments[id] = std::move(made));
 }
 
 void PoolState::remove(PoolSegment& home) { segments.erase(SegmentId(home.segment->id())); }
@@ -70,7 +80,6 @@ PoolSegment& make(PoolState& state, SharingStrategy strategy, std::size_t nbytes
 // A segment for blocks of `capacity`: first one with room for more, and if that is too much, for
 // one block alone.
 PoolSegment& grow(PoolState& state, SharingStrategy strategy, std::size_t capacity) {
-  raise_descriptor_limit();
   if (strategy == SharingStrategy::file_system && !state.reaped) {
     // Whatever earlier processes left, the first to come tidies up.
     state.reaped = true;
@@ -89,6 +98,10 @@ PoolSegment& grow(PoolState& state, SharingStrategy strategy, std::size_t capaci
     home = &make(state, strategy, wanted, granule);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::no_space && error.kind() != ErrorKind::limit_reached) throw;
+    for (Shelf& other : state.shelves) {
+      state.strike_dead(other);
+      state.reclaim(other);
+    }
     state.trim(0);
     home = &make(state, strategy, capacity, granule);
   }
@@ -117,11 +130,9 @@ std::shared_ptr<SharedBlock> PoolState::allocate(std::size_t nbytes, SharingStra
   ++blocks_made;
   reuses += !fresh;
   set_busy(home, used->index, used->place);
-  std::shared_ptr<SharedBlock> block(new SharedBlock(home, used->index, offset, nbytes, fresh));
   home.segment->use(used->index);
   home.segment->hold(used->index);
-  home.live.emplace(used->index, block.get());
-  return block;
+  return home.enter(used->index, offset, nbytes, fresh);
 }
 
 void PoolState::give_back(SharedBlock& block) {
@@ -136,18 +147,23 @@ void PoolState::give_back(SharedBlock& block) {
     return;
   }
   Shelf& shelf = shelves[static_cast<std::size_t>(home.segment->strategy())];
-  const Used used{&home, block.index_, home.places.at(block.index_)};
+  Busy& busy = home.busy_blocks.at(block.index_);
+  const Used used{&home, block.index_, busy.place};
   if (home.segment->is_free(block.index_)) {
-    set_free(shelf, used);
-    if (empty_bytes > options.max_cached_bytes) trim(options.max_cached_bytes);
-  } else {
+    if (!busy.listed) {
+      set_free(shelf, used);
+      if (empty_bytes > options.max_cached_bytes) trim(options.max_cached_bytes);
+    }
+  } else if (!busy.listed) {
     shelf.bins[used.place.capacity].given.push_back(used);
+    busy.listed = true;
   }
+  look_after_others();
 }
 
 // --- Blocks.
 
-SharedBlock::SharedBlock(PoolSegment& home, std::uint32_t index, std::size_t offset,
+SharedBlock::SharedBlock(Key, PoolSegment& home, std::uint32_t index, std::size_t offset,
                          std::size_t nbytes, bool fresh)
     : home_(&home),
       data_(home.segment->data() + offset),
@@ -214,7 +230,7 @@ SegmentPool::SegmentPool() : state_(new PoolState) {
   ::pthread_atfork([] { instance().state_->before_fork(); },
                    [] { instance().state_->after_fork_in_parent(); },
                    [] { instance().state_->after_fork_in_child(); });
-  std::atexit([] { instance().leave_segments(); });
+  std::atexit([] { instance().leave_named_segments(); });
 }
 
 SegmentPool& SegmentPool::instance() {
@@ -223,6 +239,9 @@ SegmentPool& SegmentPool::instance() {
 }
 
 std::shared_ptr<SharedBlock> SegmentPool::allocate(std::size_t nbytes, SharingStrategy strategy) {
+  // Before the lock: it calls the host's log callback.
+  static const DescriptorLimitChange raised = raise_descriptor_limit();
+  (void)raised;
   const std::scoped_lock hold(state_->mutex);
   return state_->allocate(nbytes, strategy);
 }
@@ -237,9 +256,9 @@ void SegmentPool::trim(std::size_t keep_bytes) {
   state_->drop_idle(true);
 }
 
-void SegmentPool::drop_abandoned() noexcept {
+void SegmentPool::look_after_others() noexcept {
   const std::scoped_lock hold(state_->mutex);
-  state_->drop_idle(true);
+  state_->look_after_others();
 }
 
 void SegmentPool::set_options(const SegmentPoolOptions& options) {
@@ -274,21 +293,9 @@ SegmentPoolStatistics SegmentPool::statistics() const {
   return s;
 }
 
-void SegmentPool::leave_segments() noexcept {
+void SegmentPool::leave_named_segments() noexcept {
   const std::scoped_lock hold(state_->mutex);
-  for (const auto& [id, home] : state_->segments) {
-    Segment& segment = *home->segment;
-    for (const auto& [index, block] : home->live) segment.let_go(index);
-    segment.close_flight();
-    if (home->ranges && segment.strategy() == SharingStrategy::file_system) {
-      // Others that have it mapped, but use nothing of it, have no need of its name.
-      segment.strike_dead();
-      const bool unused = std::ranges::all_of(
-          home->places, [&](const auto& entry) { return segment.is_free(entry.first); });
-      if (unused) segment.remove_name();
-    }
-    segment.leave();
-  }
+  state_->leave_named_segments();
 }
 
 }  // namespace shoal

@@ -17,7 +17,8 @@ namespace shoal {
 
 // How much unused memory the pool keeps, to hand out again without asking the kernel.
 struct SegmentPoolOptions {
-  // Segments that no block of is in use, of this process; beyond this they are given back.
+  // Segments of this process that no block is in use of; beyond this they are given back, as soon
+  // as they are found.
   std::size_t max_cached_bytes = std::size_t{1} << 30;
   // Segments of others that nothing is used of at the moment stay mapped up to this much.
   std::size_t max_idle_attached_bytes = std::size_t{1} << 30;
@@ -63,7 +64,8 @@ class Arrival;
 // died are found when memory runs short, before the kernel is asked for more.
 //
 // One per process, made at first use and never destroyed. Safe from many threads, and across fork:
-// the child has a pool of its own, and holds the blocks that it inherited.
+// the child has a pool of its own, and holds the blocks that it inherited. (Not across a raw clone
+// system call, nor in a process that closes descriptors which it did not open.)
 class SegmentPool {
  public:
   [[nodiscard]] static SegmentPool& instance();
@@ -82,17 +84,18 @@ class SegmentPool {
 
   // Gives unused memory back to the kernel until no more than `keep_bytes` of it are cached.
   void trim(std::size_t keep_bytes = 0);
-  // Unmaps segments of others that nothing is used of and whose owner is gone. Happens by itself
-  // while blocks come and go; for those who find that none come.
-  void drop_abandoned() noexcept;
+  // Takes back what other processes have let go of, and unmaps segments of others that nothing is
+  // used of and whose owner is gone. Happens by itself while blocks come and go, at most ten times
+  // a second; for those who find that none come.
+  void look_after_others() noexcept;
   void set_options(const SegmentPoolOptions& options);
   [[nodiscard]] SegmentPoolOptions options() const;
   [[nodiscard]] SegmentPoolStatistics statistics() const;
 
-  // Gives up this process' part in all segments, as its end would, but with less for others to find
-  // out; names that nobody else needs are removed. For a process that is about to end: tensors stay
-  // readable, but can no longer be sent. Runs by itself at a normal exit.
-  void leave_segments() noexcept;
+  // Removes the names of segments that nobody else needs, and gives up this process' part in those
+  // with a name, as its end would: what others own may be handed out again from then on. For a
+  // process that is about to end. Runs by itself at a normal exit.
+  void leave_named_segments() noexcept;
 
  private:
   friend class Arrival;
@@ -114,6 +117,7 @@ class Arrival {
 
  private:
   friend class SegmentPool;
+  friend struct PoolState;
   Arrival(PoolState& state, PoolSegment& home, Fd memory, FlightKind kind, Slot flight);
 
   PoolState* state_;

@@ -14,14 +14,19 @@
 #include "shoal/runtime/shm/segment.h"
 #include "shoal/runtime/shm/segment_pool.h"
 
-// What the pool knows; all of it is guarded by State::mutex. Not for users.
+// What the pool knows; all of it is guarded by PoolState::mutex. Not for users.
 namespace shoal {
 
 // Where a block lies in its segment, with what was set aside for it.
 struct Place {
   std::size_t offset = 0;
   std::size_t capacity = 0;
-  friend bool operator==(const Place&, const Place&) = default;
+};
+
+// A block that somebody holds, here or elsewhere, as far as we know.
+struct Busy {
+  Place place{};
+  bool listed = false;  // among the bin's given ones
 };
 
 // A segment as this process uses it.
@@ -30,23 +35,19 @@ struct PoolSegment {
 
   std::shared_ptr<Segment> segment;
   std::unordered_map<std::uint32_t, SharedBlock*> live;  // blocks used in this process
-  int arrivals = 0;                                      // messages being unpacked
+  std::vector<Arrival*> arrivals;                        // messages being unpacked
 
   // --- Of segments made here.
   std::optional<RangeAllocator> ranges;
   std::vector<std::uint32_t> free_indices;
   std::uint32_t next_index = 0;
-  std::size_t touched = 0;                          // from here on nobody has written anything
-  std::size_t busy = 0;                             // blocks that somebody holds, as far as we know
-  std::unordered_map<std::uint32_t, Place> places;  // of these
+  std::size_t touched = 0;  // from here on nobody has written anything
+  std::unordered_map<std::uint32_t, Busy> busy_blocks;
 
-  [[nodiscard]] bool is_idle() const { return live.empty() && arrivals == 0 && !ranges; }
-  // Whether a block that was let go here is still the one that it was then. It may have come home
-  // with a message since, and even have been freed and made anew.
-  [[nodiscard]] bool is_given(std::uint32_t index, const Place& place) const {
-    const auto at = places.find(index);
-    return at != places.end() && at->second == place && !live.contains(index);
-  }
+  // The block that stands for this range in this process from now on.
+  [[nodiscard]] std::shared_ptr<SharedBlock> enter(std::uint32_t index, std::size_t offset,
+                                                   std::size_t nbytes, bool fresh);
+  [[nodiscard]] bool is_idle() const { return live.empty() && arrivals.empty() && !ranges; }
 };
 
 // A block that is to be handed out again.
@@ -59,7 +60,7 @@ struct Used {
 // Blocks of one capacity.
 struct Bin {
   std::vector<Used> free;  // the last one freed goes first: it may still be in the cache
-  std::deque<Used> given;  // let go here, held elsewhere when last looked at
+  std::deque<Used> given;  // let go here, held elsewhere when last looked at; each once
 };
 
 enum class SizeKind { small, medium, large };
@@ -78,7 +79,9 @@ struct PoolState {
   std::array<Shelf, 2> shelves;  // by SharingStrategy
   std::size_t live_bytes = 0, live_blocks = 0, empty_bytes = 0;
   std::uint64_t blocks_made = 0, reuses = 0;
-  std::chrono::steady_clock::time_point looked_for_abandoned;
+  std::chrono::steady_clock::time_point looked;  // when it last looked after others
+  std::vector<std::weak_ptr<Flight>> flights;    // for a forked child to close
+  std::size_t prune_flights_at = 64;
   bool reaped = false;
 
   // --- segment_pool.cpp: making blocks.
@@ -91,11 +94,16 @@ struct PoolState {
   std::optional<Used> find(Shelf& shelf, std::size_t capacity);
   void set_free(Shelf& shelf, const Used& used);
   void set_busy(PoolSegment& home, std::uint32_t index, Place place);
+  void look_at_given(Shelf& shelf, Bin& bin, std::size_t most);
   void reclaim(Shelf& shelf);
   void strike_dead(Shelf& shelf);
   void join_ranges(Shelf& shelf);
   void trim(std::size_t keep_bytes);
   void drop_idle(bool look);
+  // At most ten times a second: takes back what others have let go of, within the limits.
+  void look_after_others();
+  void remember_flight(const std::shared_ptr<Flight>& flight);
+  void leave_named_segments();
   void before_fork() noexcept;
   void after_fork_in_parent() noexcept;
   void after_fork_in_child() noexcept;

@@ -20,7 +20,8 @@ std::optional<Used> carve(Shelf& shelf, std::size_t capacity) {
     PoolSegment& home = **at;
     const std::size_t most = home.ranges->largest();
     if (most < capacity) continue;
-    if (kind == SizeKind::large && (home.busy > 0 || most - capacity > capacity / 4)) continue;
+    if (kind == SizeKind::large && (!home.busy_blocks.empty() || most - capacity > capacity / 4))
+      continue;
     const std::size_t taken = kind == SizeKind::large ? most : capacity;
     const auto offset = home.ranges->allocate(taken);
     std::uint32_t index = home.next_index;
@@ -40,18 +41,7 @@ std::optional<Used> carve(Shelf& shelf, std::size_t capacity) {
 std::optional<Used> PoolState::find(Shelf& shelf, std::size_t capacity) {
   if (const auto at = shelf.bins.find(capacity); at != shelf.bins.end()) {
     Bin& bin = at->second;
-    if (bin.free.empty()) {
-      for (std::size_t looks = std::min(kLooks, bin.given.size()); looks > 0; --looks) {
-        const Used used = bin.given.front();
-        bin.given.pop_front();
-        if (!used.home->is_given(used.index, used.place)) continue;
-        if (used.home->segment->is_free(used.index)) {
-          set_free(shelf, used);
-        } else {
-          bin.given.push_back(used);
-        }
-      }
-    }
+    if (bin.free.empty()) look_at_given(shelf, bin, kLooks);
     if (!bin.free.empty()) {
       const Used used = bin.free.back();
       bin.free.pop_back();
@@ -69,40 +59,44 @@ std::optional<Used> PoolState::find(Shelf& shelf, std::size_t capacity) {
 }
 
 void PoolState::set_busy(PoolSegment& home, std::uint32_t index, Place place) {
-  if (home.busy++ == 0) empty_bytes -= home.segment->nbytes();
-  home.places.emplace(index, place);
+  if (home.busy_blocks.empty()) empty_bytes -= home.segment->nbytes();
+  home.busy_blocks.emplace(index, Busy{place});
   ++live_blocks;
   live_bytes += place.capacity;
 }
 
 void PoolState::set_free(Shelf& shelf, const Used& used) {
-  used.home->places.erase(used.index);
+  used.home->busy_blocks.erase(used.index);
   --live_blocks;
   live_bytes -= used.place.capacity;
-  if (--used.home->busy == 0) empty_bytes += used.home->segment->nbytes();
+  if (used.home->busy_blocks.empty()) empty_bytes += used.home->segment->nbytes();
   shelf.bins[used.place.capacity].free.push_back(used);
 }
 
-void PoolState::reclaim(Shelf& shelf) {
-  for (auto& [capacity, bin] : shelf.bins) {
-    std::deque<Used> still;
-    for (const Used& used : std::exchange(bin.given, {})) {
-      if (!used.home->is_given(used.index, used.place)) continue;
-      if (used.home->segment->is_free(used.index)) {
-        set_free(shelf, used);
-      } else {
-        still.push_back(used);
-      }
+void PoolState::look_at_given(Shelf& shelf, Bin& bin, std::size_t most) {
+  for (std::size_t looks = std::min(most, bin.given.size()); looks > 0; --looks) {
+    const Used used = bin.given.front();
+    bin.given.pop_front();
+    if (used.home->live.contains(used.index)) {
+      // It came home with a message.
+      used.home->busy_blocks.at(used.index).listed = false;
+    } else if (used.home->segment->is_free(used.index)) {
+      set_free(shelf, used);
+    } else {
+      bin.given.push_back(used);
     }
-    bin.given = std::move(still);
   }
+}
+
+void PoolState::reclaim(Shelf& shelf) {
+  for (auto& [capacity, bin] : shelf.bins) look_at_given(shelf, bin, bin.given.size());
 }
 
 void PoolState::strike_dead(Shelf& shelf) {
   for (const auto& of_kind : shelf.segments) {
     for (PoolSegment* home : of_kind) {
       // Only blocks that were let go here can be waiting for a dead holder.
-      if (home->busy == home->live.size()) continue;
+      if (home->busy_blocks.size() == home->live.size()) continue;
       home->segment->close_flight();
       home->segment->strike_dead();
     }
@@ -126,12 +120,10 @@ void PoolState::trim(std::size_t keep_bytes) {
     join_ranges(shelf);
     for (std::size_t kind = 0; kind < shelf.segments.size(); ++kind) {
       std::erase_if(shelf.segments[kind], [&](PoolSegment* home) {
-        if (home->busy > 0 || home->arrivals > 0 || empty_bytes <= keep_bytes) return false;
+        if (!home->busy_blocks.empty() || !home->arrivals.empty() || empty_bytes <= keep_bytes)
+          return false;
         empty_bytes -= home->segment->nbytes();
         shelf.bytes[kind] -= home->segment->nbytes();
-        // Those that came home and were let go again may still be listed.
-        for (auto& [capacity, bin] : shelf.bins)
-          std::erase_if(bin.given, [home](const Used& used) { return used.home == home; });
         home->segment->retire();
         remove(*home);
         return true;
@@ -141,9 +133,6 @@ void PoolState::trim(std::size_t keep_bytes) {
 }
 
 void PoolState::drop_idle(bool look) {
-  const auto now = std::chrono::steady_clock::now();
-  look = look || now - looked_for_abandoned > kLookInterval;
-  if (look) looked_for_abandoned = now;
   std::size_t idle_bytes = 0;
   std::erase_if(segments, [&](const auto& entry) {
     const PoolSegment& home = *entry.second;
@@ -152,6 +141,46 @@ void PoolState::drop_idle(bool look) {
     idle_bytes += home.segment->nbytes();
     return idle_bytes > options.max_idle_attached_bytes || (look && home.segment->owner_is_gone());
   });
+}
+
+void PoolState::look_after_others() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked < kLookInterval) return;
+  looked = now;
+  for (Shelf& shelf : shelves) reclaim(shelf);
+  if (empty_bytes > options.max_cached_bytes) trim(options.max_cached_bytes);
+  drop_idle(true);
+}
+
+void PoolState::remember_flight(const std::shared_ptr<Flight>& flight) {
+  if (flights.size() >= prune_flights_at) {
+    std::erase_if(flights, [](const auto& known) { return known.expired(); });
+    prune_flights_at = 64 + 2 * flights.size();
+  }
+  flights.push_back(flight);
+}
+
+// Names first, holds never: threads of a process that is about to end may still use what they have,
+// and the kernel lets go of it at the end.
+void PoolState::leave_named_segments() {
+  Shelf& shelf = shelves[static_cast<std::size_t>(SharingStrategy::file_system)];
+  strike_dead(shelf);
+  reclaim(shelf);
+  for (const auto& [id, home] : segments) {
+    Segment& segment = *home->segment;
+    if (segment.strategy() != SharingStrategy::file_system) continue;
+    // Others that have it mapped, but use nothing of it, have no need of its name.
+    if (home->ranges && home->busy_blocks.empty()) segment.remove_name();
+    segment.leave();
+    if (!home->ranges) continue;
+    // No more blocks from it, which nobody could be sent.
+    for (const auto& [index, busy] : home->busy_blocks) live_bytes -= busy.place.capacity;
+    live_blocks -= home->busy_blocks.size();
+    if (home->busy_blocks.empty()) empty_bytes -= segment.nbytes();
+    home->ranges.reset();
+    home->busy_blocks.clear();
+  }
+  shelf = {};
 }
 
 void PoolState::before_fork() noexcept {
@@ -175,10 +204,16 @@ void PoolState::after_fork_in_child() noexcept {
   live_bytes = live_blocks = empty_bytes = 0;
   blocks_made = reuses = 0;
   reaped = false;
+  // Of threads that this process does not have: they would keep alive what is none of its business.
+  for (const auto& flight : flights)
+    if (const auto open = flight.lock()) open->memory.reset();
+  flights.clear();
   for (const auto& [id, home] : segments) {
+    for (Arrival* arrival : home->arrivals) arrival->memory_.reset();
+    home->arrivals.clear();
     home->segment->after_fork_in_child();
     home->ranges.reset();
-    home->places.clear();
+    home->busy_blocks.clear();
     home->free_indices.clear();
   }
   std::erase_if(segments, [](const auto& entry) { return entry.second->is_idle(); });

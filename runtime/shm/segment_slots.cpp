@@ -14,7 +14,19 @@ namespace {
 constexpr int kScarce = 64;
 
 // How often a free slot is looked for, a millisecond apart.
-constexpr int kLooks = 200;
+constexpr int kLooks = 20;
+
+// Slots that flights leave to processes.
+constexpr int kForProcesses = 32;
+
+// A failure to ask means that nothing is known, so nothing is done.
+bool try_lock_slot_quietly(int fd, Slot slot) noexcept {
+  try {
+    return try_lock_slot(fd, slot);
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 bool is_set(const SlotMask& mask, Slot slot) { return (mask[slot / 64] >> (slot % 64) & 1) != 0; }
 
@@ -57,12 +69,13 @@ void Segment::use(std::uint32_t block) noexcept {
 }
 
 bool Segment::strike_dead() {
+  if (!takes_part_ && !memory_) return false;
   SlotMask dead{};
   bool any = false;
   for (Slot slot = 0; slot < kPinned; ++slot) {
     if (slot == slot_ || control().takers[slot].load(std::memory_order_acquire) == 0) continue;
     // Taken until the end of this function, so that nobody takes the slot with its traces.
-    if (!try_lock_slot(memory_.get(), slot)) continue;
+    if (!try_lock_slot_quietly(memory_.get(), slot)) continue;
     if (slot == kOwnerSlot) {
       // Its locks are taken by no one else, but its holds must go, too.
       control().retired.store(1, std::memory_order_release);
@@ -72,8 +85,7 @@ bool Segment::strike_dead() {
   }
   if (!any) return false;
   const std::uint32_t used = std::min(control().used.load(std::memory_order_acquire), blocks_);
-  for (std::uint32_t block = 0; block < used; ++block)
-    holders(block).remove_all(dead);
+  for (std::uint32_t block = 0; block < used; ++block) holders(block).remove_all(dead);
   for (Slot slot = 0; slot < kPinned; ++slot) {
     if (!is_set(dead, slot)) continue;
     control().takers[slot].store(0, std::memory_order_release);
@@ -83,7 +95,7 @@ bool Segment::strike_dead() {
 }
 
 bool Segment::is_alive(Slot slot) const noexcept {
-  return slot < kSlots && (slot == slot_ || slot_is_locked(memory_.get(), slot));
+  return slot < kSlots && ((takes_part_ && slot == slot_) || slot_is_locked(memory_.get(), slot));
 }
 
 std::uint32_t Segment::taker(Slot slot) const noexcept {
@@ -93,15 +105,15 @@ std::uint32_t Segment::taker(Slot slot) const noexcept {
 std::shared_ptr<Flight> Segment::open_flight() {
   auto flight = std::make_shared<Flight>();
   flight->memory = reopen(memory_.get());
-  const bool scarce = free_slots() < kScarce;
+  const bool scarce = free_slots() < kScarce && (!strike_dead() || free_slots() < kScarce);
   flight->slot = take_slot(flight->memory.get());
   flight->kind = scarce ? FlightKind::pooled : FlightKind::apart;
   return flight;
 }
 
 std::shared_ptr<Flight> Segment::depart(std::span<const std::uint32_t> blocks) {
-  check(static_cast<bool>(memory_), ErrorKind::unsupported, "Segment",
-        "this process gave up its part in segment ", id_.to_string());
+  check(takes_part_, ErrorKind::unsupported, "Segment", "this process gave up its part in segment ",
+        id_.to_string());
   // But for pooled flights, each block may be in one message at a time: the receiver's taking it
   // must not end another's hold. Blocks that have been received no longer carry the flight's slot.
   const auto on_board = [this](std::uint32_t block) {
@@ -112,7 +124,8 @@ std::shared_ptr<Flight> Segment::depart(std::span<const std::uint32_t> blocks) {
       std::erase_if(flight_->blocks, [&](std::uint32_t block) { return !on_board(block); });
     if (std::ranges::any_of(blocks, on_board)) flight_.reset();
   }
-  if (flight_ != nullptr && flight_->blocks.size() >= kMostPerFlight) flight_.reset();
+  const bool full = flight_ != nullptr && flight_->blocks.size() >= kMostPerFlight;
+  if (full && (flight_->kind == FlightKind::apart || free_slots() > kForProcesses)) flight_.reset();
   if (flight_ == nullptr) flight_ = open_flight();
   std::shared_ptr<Flight> flight = flight_;
   flight->blocks.insert(flight->blocks.end(), blocks.begin(), blocks.end());
@@ -127,7 +140,7 @@ void Segment::abandon(const Flight& flight, std::span<const std::uint32_t> block
 }
 
 bool Segment::arrive(std::uint32_t block, FlightKind kind, Slot flight) noexcept {
-  if (block >= blocks_ || flight >= kPinned || flight == slot_) return false;
+  if (!takes_part_ || block >= blocks_ || flight >= kPinned || flight == slot_) return false;
   HolderSet& set = holders(block);
   if (!set.contains(flight)) return false;
   set.add(slot_);

@@ -19,8 +19,11 @@ std::vector<Departure> SegmentPool::depart(std::span<const std::shared_ptr<Share
     departure.blocks.push_back(block->index_);
   }
   try {
-    for (Departure& departure : departures)
+    for (Departure& departure : departures) {
+      const auto open = departure.segment->open_one();
       departure.flight = departure.segment->depart(departure.blocks);
+      if (departure.flight != open) state_->remember_flight(departure.flight);
+    }
   } catch (...) {
     for (const Departure& departure : departures)
       if (departure.flight != nullptr)
@@ -43,10 +46,11 @@ std::unique_ptr<Arrival> SegmentPool::arrive(const SegmentId& id, Fd memory, Fli
   PoolSegment* home = nullptr;
   if (known != state_->segments.end()) {
     home = known->second.get();
+    if (!home->segment->takes_part() && memory) home->segment->rejoin(memory);
   } else {
     check(static_cast<bool>(memory), ErrorKind::malformed, "receive",
           "a handle came without its descriptor");
-    state_->drop_idle(true);
+    state_->look_after_others();
     home = &state_->add(std::make_shared<Segment>(memory, id));
   }
   return std::unique_ptr<Arrival>(new Arrival(*state_, *home, std::move(memory), kind, flight));
@@ -54,23 +58,24 @@ std::unique_ptr<Arrival> SegmentPool::arrive(const SegmentId& id, Fd memory, Fli
 
 Arrival::Arrival(PoolState& state, PoolSegment& home, Fd memory, FlightKind kind, Slot flight)
     : state_(&state), home_(&home), memory_(std::move(memory)), kind_(kind), flight_(flight) {
-  ++home_->arrivals;
+  home_->arrivals.push_back(this);
 }
 
 Arrival::~Arrival() {
   const std::scoped_lock hold(state_->mutex);
   for (const auto& [index, taken] : expected_)
     if (!taken) home_->segment->refuse(index, kind_, flight_);
-  --home_->arrivals;
+  memory_.reset();  // before we may be the last to leave
+  std::erase(home_->arrivals, this);
   if (home_->is_idle()) state_->drop_idle(false);
 }
 
 void Arrival::refuse(const BlockHandle& handle, const char* why) const {
-  throw Error({.kind = ErrorKind::malformed,
-               .call = "receive",
-               .subject = concat("block ", handle.index, " of segment ",
-                                 home_->segment->id().to_string()),
-               .reason = why});
+  throw Error(
+      {.kind = ErrorKind::malformed,
+       .call = "receive",
+       .subject = concat("block ", handle.index, " of segment ", home_->segment->id().to_string()),
+       .reason = why});
 }
 
 std::shared_ptr<SharedBlock> Arrival::take(const BlockHandle& handle) {
@@ -80,14 +85,14 @@ std::shared_ptr<SharedBlock> Arrival::take(const BlockHandle& handle) {
       handle.offset >= segment.nbytes() || handle.nbytes > segment.nbytes() - handle.offset)
     refuse(handle, "reaches outside");
   const auto living = home_->live.find(handle.index);
-  const bool lives = living != home_->live.end();
-  if (lives && (living->second->offset() != handle.offset ||
-                living->second->nbytes() != handle.nbytes))
+  const bool lives = living != home_->live.end() && living->second != nullptr;
+  if (lives &&
+      (living->second->offset() != handle.offset || living->second->nbytes() != handle.nbytes))
     refuse(handle, "is another range here");
   if (home_->ranges && !lives) {
-    const auto place = home_->places.find(handle.index);
-    if (place == home_->places.end() || place->second.offset != handle.offset ||
-        handle.nbytes > place->second.capacity)
+    const auto busy = home_->busy_blocks.find(handle.index);
+    if (busy == home_->busy_blocks.end() || busy->second.place.offset != handle.offset ||
+        handle.nbytes > busy->second.place.capacity)
       refuse(handle, "is not in use");
   }
   // Most messages take in the order in which they announced.
@@ -98,15 +103,16 @@ std::shared_ptr<SharedBlock> Arrival::take(const BlockHandle& handle) {
   }
   if (looked == expected_.size()) refuse(handle, "was not announced");
   if (!expected_[next_].taken) {
-    if (!segment.arrive(handle.index, kind_, flight_)) refuse(handle, "is not held by the message");
+    if (!segment.arrive(handle.index, kind_, flight_)) {
+      if (!lives) segment.let_go(handle.index);
+      refuse(handle, "is not held by the message");
+    }
     expected_[next_].taken = true;
   }
   if (lives)
     if (auto block = living->second->weak_from_this().lock()) return block;
-  std::shared_ptr<SharedBlock> block(
-      new SharedBlock(*home_, handle.index, handle.offset, handle.nbytes, false));
-  home_->live[handle.index] = block.get();
-  return block;
+  segment.hold(handle.index);  // also where it was taken from this message before, and let go
+  return home_->enter(handle.index, handle.offset, handle.nbytes, false);
 }
 
 }  // namespace shoal

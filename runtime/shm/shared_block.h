@@ -20,7 +20,12 @@ struct PoolState;
 //
 // Made by SegmentPool. All calls are safe from many threads.
 class SharedBlock : public std::enable_shared_from_this<SharedBlock> {
+  struct Key {};
+
  public:
+  // For the pool.
+  SharedBlock(Key key, PoolSegment& home, std::uint32_t index, std::size_t offset,
+              std::size_t nbytes, bool fresh);
   SharedBlock(const SharedBlock&) = delete;
   SharedBlock& operator=(const SharedBlock&) = delete;
   ~SharedBlock();
@@ -55,9 +60,8 @@ class SharedBlock : public std::enable_shared_from_this<SharedBlock> {
  private:
   friend class Arrival;
   friend class SegmentPool;
+  friend struct PoolSegment;
   friend struct PoolState;
-  SharedBlock(PoolSegment& home, std::uint32_t index, std::size_t offset, std::size_t nbytes,
-              bool fresh);
 
   PoolSegment* home_;  // lives as long as any block of it
   std::byte* data_;

@@ -1,13 +1,16 @@
 #include "shoal/runtime/shm/shm_directory.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
+#include <memory>
 #include <system_error>
 
 #include "shoal/runtime/base/error.h"
@@ -35,31 +38,43 @@ std::string checked_prefix(std::string_view prefix) {
   return std::string(prefix);
 }
 
-struct Prefix {
-  std::mutex mutex;
-  std::string text;  // empty until it is asked for or set
-};
-
-Prefix& prefix() {
-  static auto* instance = new Prefix;  // names are still removed while statics are destroyed
-  return *instance;
-}
+// Never freed: another thread may be reading it. No mutex, which a fork could leave locked.
+std::atomic<const std::string*> prefix{nullptr};
 
 }  // namespace
 
 std::string name_prefix() {
-  const std::scoped_lock hold(prefix().mutex);
-  if (prefix().text.empty()) {
-    const char* chosen = std::getenv("SHOAL_NAME_PREFIX");
-    prefix().text = checked_prefix(chosen == nullptr ? "shoal-" : chosen);
-  }
-  return prefix().text;
+  // Acquire and release: the text is whole for whoever sees the pointer.
+  if (const std::string* set = prefix.load(std::memory_order_acquire)) return *set;
+  const char* chosen = std::getenv("SHOAL_NAME_PREFIX");
+  auto fresh =
+      std::make_unique<const std::string>(checked_prefix(chosen == nullptr ? "shoal-" : chosen));
+  const std::string* none = nullptr;
+  if (prefix.compare_exchange_strong(none, fresh.get(), std::memory_order_acq_rel))
+    return *fresh.release();
+  return *none;
 }
 
 void set_name_prefix(std::string_view text) {
-  std::string checked = checked_prefix(text);
-  const std::scoped_lock hold(prefix().mutex);
-  prefix().text = std::move(checked);
+  prefix.store(new std::string(checked_prefix(text)), std::memory_order_release);
+}
+
+std::optional<std::string> name_of(const Fd& file) {
+  char target[PATH_MAX];
+  const ssize_t size =
+      ::readlink(concat("/proc/self/fd/", file.get()).c_str(), target, sizeof target);
+  if (size < 0) return std::nullopt;
+  const std::string_view path(target, static_cast<std::size_t>(size));
+  const std::string folder = concat(kPath, '/');
+  if (!path.starts_with(folder) || path.ends_with(" (deleted)")) return std::nullopt;
+  return std::string(path.substr(folder.size()));
+}
+
+bool has(const Fd& file) {
+  struct stat folder {
+  }, about{};
+  return ::stat(std::string(kPath).c_str(), &folder) == 0 && ::fstat(file.get(), &about) == 0 &&
+         folder.st_dev == about.st_dev;
 }
 
 Fd create_unnamed() {

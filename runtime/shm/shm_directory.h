@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,12 @@ void set_name_prefix(std::string_view prefix);
 // An existing file, for reading and writing; no Fd if there is none or it is not ours to open.
 // Symbolic links are not followed.
 [[nodiscard]] Fd open(const std::string& name);
+
+// The name of an open file, if it has one here.
+[[nodiscard]] std::optional<std::string> name_of(const Fd& file);
+
+// Whether an open file, named or not, lies here.
+[[nodiscard]] bool has(const Fd& file);
 
 // Removes the name; a missing one counts as removed.
 void unlink(const std::string& name) noexcept;

@@ -33,7 +33,7 @@ std::shared_ptr<Storage> Storage::over(std::shared_ptr<SharedBlock> block, bool 
   // Who may not write has a mapping that takes no writes; the type stays that of all storages.
   storage->data_ = read_only ? const_cast<std::byte*>(block->read_only_data()) : block->data();
   storage->nbytes_ = block->nbytes();
-  storage->shared_ = true;
+  storage->shared_.store(true, std::memory_order_release);
   storage->read_only_ = read_only;
   storage->block_ = std::move(block);
   return storage;
@@ -63,8 +63,9 @@ void Storage::give_back_private() noexcept {
 }
 
 void Storage::share_memory(SharingStrategy strategy) {
+  if (is_shared()) return;
   const std::scoped_lock hold(sharing_);
-  if (shared_) return;
+  if (is_shared()) return;
   if (nbytes_ > 0) {
     auto block = SegmentPool::instance().allocate(nbytes_, strategy);
     block->fill_from(data_);
@@ -72,7 +73,7 @@ void Storage::share_memory(SharingStrategy strategy) {
     data_ = block->data();
     block_ = std::move(block);
   }
-  shared_ = true;
+  shared_.store(true, std::memory_order_release);
 }
 
 }  // namespace shoal

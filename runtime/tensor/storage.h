@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -51,7 +52,7 @@ class Storage {
   // A storage of no bytes becomes shared without any memory. On failure nothing has changed.
   // Several threads may call it at once.
   void share_memory(SharingStrategy strategy);
-  [[nodiscard]] bool is_shared() const { return shared_; }
+  [[nodiscard]] bool is_shared() const { return shared_.load(std::memory_order_acquire); }
 
   // Where the bytes live; null for private and for empty storages.
   [[nodiscard]] const std::shared_ptr<SharedBlock>& block() const { return block_; }
@@ -64,7 +65,7 @@ class Storage {
   std::mutex sharing_;
   std::byte* data_ = nullptr;
   std::size_t nbytes_ = 0;
-  bool shared_ = false;
+  std::atomic<bool> shared_{false};  // released once data_ and block_ are set
   bool read_only_ = false;
   std::shared_ptr<SharedBlock> block_;
   std::shared_ptr<void> lender_;

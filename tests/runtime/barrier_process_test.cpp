@@ -173,7 +173,7 @@ TEST_P(BarrierAcross, AForkedChildDoesNotStandInForItsParent) {
     barrier.join(1);
     if (::fork() == 0) {
       channel.send({.tag = outcome(barrier, 2)});
-      SegmentPool::instance().leave_segments();
+      SegmentPool::instance().leave_named_segments();
       ::_exit(0);
     }
     (void)test::soon([&] { return barrier.arrived() == 2; });

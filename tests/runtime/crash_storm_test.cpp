@@ -32,7 +32,8 @@ Tensor marked(std::mt19937& engine) {
   const Tensor tensor = Tensor::empty_shared({count}, DType::i64);
   const auto values = tensor.span<std::int64_t>();
   std::int64_t sum = 0;
-  for (std::size_t i = 1; i < values.size(); ++i) sum += values[i] = static_cast<std::int64_t>(engine());
+  for (std::size_t i = 1; i < values.size(); ++i)
+    sum += values[i] = static_cast<std::int64_t>(engine());
   values[0] = sum;
   return tensor;
 }
@@ -59,7 +60,7 @@ Child start(const std::function<void()>& body) {
       std::fprintf(stderr, "storm: %s\n", error.what());
       code = 1;
     }
-    SegmentPool::instance().leave_segments();
+    SegmentPool::instance().leave_named_segments();
     ::_exit(code);
   }
   return {pid, open_pidfd(pid)};

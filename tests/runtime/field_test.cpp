@@ -138,8 +138,8 @@ TEST(FieldNames, DrawnByForkedChildrenAreAllDifferent) {
   for (int i = 0; i < kChildren; ++i) {
     EXPECT_EQ(in_child([&writing = writing] {
                 const SegmentId id = SegmentId::random();
-                return send_packet(writing.get(), std::as_bytes(std::span(&id, 1)), {},
-                                   kForever) == Transfer::done
+                return send_packet(writing.get(), std::as_bytes(std::span(&id, 1)), {}, kForever) ==
+                               Transfer::done
                            ? 0
                            : 1;
               }),
@@ -208,9 +208,9 @@ TEST_P(FieldCase, ADeletedFileDisturbsNobody) {
 // pytorch#31571: three views of one tensor cannot be given to a spawned child.
 TEST_P(FieldCase, ViewsGivenToASpawnedChildAliasThere) {
   const Tensor base = Tensor::zeros({10});
-  auto workers = launch(aliasing_worker,
-                        Message{.tensors = {base, base.slice(0, 1, 10), base.slice(0, 0, 5)}},
-                        {.nprocs = 1});
+  auto workers =
+      launch(aliasing_worker, Message{.tensors = {base, base.slice(0, 1, 10), base.slice(0, 0, 5)}},
+             {.nprocs = 1});
   EXPECT_TRUE(workers.join(in_seconds(kSoon)));
   EXPECT_EQ(base.at<float>(1), 50);
 }
@@ -223,8 +223,8 @@ TEST_P(FieldCase, AViewFollowsItsBaseAndBothArriveAsOne) {
   Peer peer([](Channel& channel) {
     const Message message = receive_soon(channel);
     message.tensors.at(1).at<float>(0, 0) = 100;
-    const bool one = message.tensors[0].at<float>(1, 0) == 100 &&
-                     message.tensors[2].at<float>(0, 1) == 100;
+    const bool one =
+        message.tensors[0].at<float>(1, 0) == 100 && message.tensors[2].at<float>(0, 1) == 100;
     channel.send({.tag = one ? "one" : "apart"});
   });
   peer.channel().send({.tensors = {base, tail, turned}});

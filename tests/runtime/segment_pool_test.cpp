@@ -55,9 +55,9 @@ TEST_P(PoolOf, GivesBlocksOfAnySizeThatDoNotOverlap) {
   }
   for (int i = 0; i < 2000; ++i) {
     const auto& b = blocks[static_cast<std::size_t>(i)];
-    ASSERT_TRUE(std::all_of(b->data(), b->data() + b->nbytes(),
-                            [i](std::byte x) { return x == std::byte(i % 251); }))
-        << i;
+    ASSERT_TRUE(std::all_of(b->data(), b->data() + b->nbytes(), [i](std::byte x) {
+      return x == std::byte(i % 251);
+    })) << i;
   }
 }
 
@@ -183,8 +183,7 @@ TEST_P(PoolOf, KeepsAForkedChildsBlocksFromItsParent) {
   }
   peer.channel().send({});
   EXPECT_EQ(peer.wait(), 0);
-  for (int i = 0; i < 500; ++i)
-    EXPECT_EQ(others[static_cast<std::size_t>(i)].at<float>(999), i);
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(others[static_cast<std::size_t>(i)].at<float>(999), i);
 }
 
 TEST_P(PoolOf, OfAForkedChildGivesItsParentNothingToRegret) {
@@ -223,7 +222,7 @@ TEST_P(PoolOf, LetsGoOfSegmentsWhoseOwnerIsGone) {
     Message message = receive_soon(peer.channel());
     EXPECT_EQ(pool().statistics().attached_segments, before + 1);
     message = {};
-    pool().drop_abandoned();
+    pool().look_after_others();
     EXPECT_EQ(pool().statistics().attached_segments, before + 1)
         << "its owner may send more from it, so it stays mapped";
     peer.channel().send({});
@@ -266,8 +265,8 @@ TEST_P(PoolOf, ServesManyThreads) {
       std::vector<std::shared_ptr<SharedBlock>> mine(16);
       for (int i = 0; i < 3000; ++i) {
         auto& slot = mine[engine() % mine.size()];
-        if (slot != nullptr && (slot->data()[0] != std::byte(t) ||
-                                slot->data()[slot->nbytes() - 1] != std::byte(t)))
+        if (slot != nullptr &&
+            (slot->data()[0] != std::byte(t) || slot->data()[slot->nbytes() - 1] != std::byte(t)))
           ++wrong;
         slot = block(1 + engine() % 5000);
         std::memset(slot->data(), t, slot->nbytes());
@@ -284,8 +283,7 @@ TEST_P(PoolOf, HoldsAHundredThousandTensorsInFewDescriptorsAndMappings) {
               if (::setrlimit(RLIMIT_NOFILE, &few) != 0) return 1;
               const int fds = test::open_descriptors(), maps = test::mappings();
               std::vector<Tensor> tensors;
-              for (int i = 0; i < 100'000; ++i)
-                tensors.push_back(Tensor::full_shared({1}, i));
+              for (int i = 0; i < 100'000; ++i) tensors.push_back(Tensor::full_shared({1}, i));
               if (test::open_descriptors() - fds > 64) return 2;
               if (test::mappings() - maps > 256) return 3;
               for (int i = 0; i < 100'000; i += 37)

@@ -22,7 +22,7 @@ int in_child(Body&& body) {
     } catch (const std::exception& error) {
       std::fprintf(stderr, "in the child: %s\n", error.what());
     }
-    SegmentPool::instance().leave_segments();  // as a normal exit would
+    SegmentPool::instance().leave_named_segments();  // as a normal exit would
     ::_exit(status);
   }
   int status = -1;

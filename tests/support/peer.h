@@ -64,7 +64,7 @@ class Peer {
     } catch (const std::exception& error) {
       std::fprintf(stderr, "peer: %s\n", error.what());
     }
-    SegmentPool::instance().leave_segments();
+    SegmentPool::instance().leave_named_segments();
     ::_exit(code);
   }
 
