@@ -84,7 +84,7 @@ int lock_for_a_while(pthread_mutex_t& mutex, Deadline deadline) {
   at.tv_sec += static_cast<time_t>(left / kSecond);
   at.tv_nsec = static_cast<long>(left % kSecond);
 #ifdef __SANITIZE_THREAD__
-  // ThreadSanitizer knows the other calls by itself, but not this one.
+  // ThreadSanitizer knows the other calls by itself, but not this one (GCC 12).
   __tsan_mutex_pre_lock(&mutex, __tsan_mutex_try_lock);
   const int result = ::pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &at);
   const bool taken = result == 0 || result == EOWNERDEAD;

@@ -66,7 +66,7 @@ Transfer receive_message(int socket, Message& message, Deadline deadline,
     message = unpack(bytes.first(nbytes), std::move(fds));
   } else {
     // Nothing comes: a moment to let go of what others have left behind.
-    SegmentPool::instance().look_after_others();
+    SegmentPool::instance().look_after_others(got == Transfer::closed);
   }
   return got;
 }

@@ -52,7 +52,8 @@ struct SegmentControl {
   std::atomic<std::uint32_t> retired;
   // Blocks from here on have never been handed out, so nobody holds them.
   std::atomic<std::uint32_t> used;
-  std::array<std::byte, 56> unused;
+  // What the segment's name starts with, ended by 0. Empty without a name.
+  std::array<char, 56> name_prefix;
   // Per slot 0 if it is free and no set contains it, else the process id of its taker, for people.
   // A slot that is taken but not locked is a dead holder's; its traces have to be struck out first.
   std::array<std::atomic<std::uint32_t>, kSlots> takers;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "shoal/runtime/base/error.h"
+#include "shoal/runtime/base/stream_copy.h"
 #include "shoal/runtime/shm/descriptor_limit.h"
 #include "shoal/runtime/shm/orphans.h"
 #include "shoal/runtime/shm/segment_pool_state.h"
@@ -27,8 +28,9 @@ struct Growth {
 };
 constexpr Growth kGrowth[] = {{256 * kKiB, 16 * kMiB, kSmallest}, {kMiB, 64 * kMiB, kPageSize}};
 
-// Filling by pwrite pays from here on.
+// Filling fresh memory by pwrite pays from here on, up to where huge pages are to be had.
 constexpr std::size_t kBulk = 64 * kKiB;
+constexpr std::size_t kHuge = 4 * kMiB;
 
 }  // namespace
 
@@ -192,10 +194,15 @@ const SegmentId& SharedBlock::segment_id() const { return home_->segment->id(); 
 std::string SharedBlock::segment_name() const { return home_->segment->name(); }
 
 void SharedBlock::fill_from(const void* from) {
-  if (fresh_ && nbytes_ >= kBulk) {
+  if (fresh_ && nbytes_ >= kBulk && nbytes_ < kHuge) {
     home_->segment->write_through(offset_, from, nbytes_);
   } else {
-    std::memcpy(data_, from, nbytes_);
+    if (nbytes_ >= kHuge) prefault();
+    if (nbytes_ >= kStreamFrom) {
+      stream_copy(data_, from, nbytes_);
+    } else {
+      std::memcpy(data_, from, nbytes_);
+    }
   }
   fresh_ = false;
 }
@@ -256,8 +263,9 @@ void SegmentPool::trim(std::size_t keep_bytes) {
   state_->drop_idle(true);
 }
 
-void SegmentPool::look_after_others() noexcept {
+void SegmentPool::look_after_others(bool now) noexcept {
   const std::scoped_lock hold(state_->mutex);
+  if (now) state_->looked = {};
   state_->look_after_others();
 }
 

@@ -87,7 +87,7 @@ class SegmentPool {
   // Takes back what other processes have let go of, and unmaps segments of others that nothing is
   // used of and whose owner is gone. Happens by itself while blocks come and go, at most ten times
   // a second; for those who find that none come.
-  void look_after_others() noexcept;
+  void look_after_others(bool now = false) noexcept;
   void set_options(const SegmentPoolOptions& options);
   [[nodiscard]] SegmentPoolOptions options() const;
   [[nodiscard]] SegmentPoolStatistics statistics() const;

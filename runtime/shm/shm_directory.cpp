@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -22,18 +21,14 @@ namespace {
 std::string path_of(const std::string& name) { return concat(kPath, '/', name); }
 
 std::string checked_prefix(std::string_view prefix) {
-  constexpr std::string_view kAllowed =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-  constexpr std::size_t kMost = 64;
-  if (prefix.empty() || prefix.size() > kMost || prefix.front() == '.' ||
-      prefix.find_first_not_of(kAllowed) != std::string_view::npos) {
+  if (!is_name_prefix(prefix)) {
     throw Error({.kind = ErrorKind::invalid_argument,
                  .call = "set_name_prefix",
                  .subject = concat('\'', prefix, '\''),
                  .reason = "no prefix for names of shared memory",
-                 .remedy =
-                     "Use 1 to 64 letters, digits, '.', '_' and '-', no '.' in front; it also "
-                     "comes from the environment variable SHOAL_NAME_PREFIX"});
+                 .remedy = concat("Use 1 to ", kMostPrefix,
+                                  " letters, digits, '.', '_' and '-', no '.' in front; it also "
+                                  "comes from the environment variable SHOAL_NAME_PREFIX")});
   }
   return std::string(prefix);
 }
@@ -42,6 +37,13 @@ std::string checked_prefix(std::string_view prefix) {
 std::atomic<const std::string*> prefix{nullptr};
 
 }  // namespace
+
+bool is_name_prefix(std::string_view text) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  return !text.empty() && text.size() <= kMostPrefix && text.front() != '.' &&
+         text.find_first_not_of(kAllowed) == std::string_view::npos;
+}
 
 std::string name_prefix() {
   // Acquire and release: the text is whole for whoever sees the pointer.
@@ -57,17 +59,6 @@ std::string name_prefix() {
 
 void set_name_prefix(std::string_view text) {
   prefix.store(new std::string(checked_prefix(text)), std::memory_order_release);
-}
-
-std::optional<std::string> name_of(const Fd& file) {
-  char target[PATH_MAX];
-  const ssize_t size =
-      ::readlink(concat("/proc/self/fd/", file.get()).c_str(), target, sizeof target);
-  if (size < 0) return std::nullopt;
-  const std::string_view path(target, static_cast<std::size_t>(size));
-  const std::string folder = concat(kPath, '/');
-  if (!path.starts_with(folder) || path.ends_with(" (deleted)")) return std::nullopt;
-  return std::string(path.substr(folder.size()));
 }
 
 bool has(const Fd& file) {

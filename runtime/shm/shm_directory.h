@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,11 +18,13 @@ namespace shoal::shm_directory {
 inline constexpr std::string_view kPath = "/dev/shm";
 
 // What the names of this process' segments start with: "shoal-" until it is set, or what the
-// environment variable SHOAL_NAME_PREFIX says. At most 64 letters, digits, '.', '_' and '-', the
-// first no '.': Error(invalid_argument) otherwise. Set it before the first named segment is made;
-// reaping looks at names with the prefix alone. Any thread may call them.
+// environment variable SHOAL_NAME_PREFIX says. At most kMostPrefix letters, digits, '.', '_' and
+// '-', the first no '.': Error(invalid_argument) otherwise. Set it before the first named segment
+// is made; reaping looks at names with the prefix alone. Any thread may call them.
 [[nodiscard]] std::string name_prefix();
 void set_name_prefix(std::string_view prefix);
+inline constexpr std::size_t kMostPrefix = 48;
+[[nodiscard]] bool is_name_prefix(std::string_view text);
 
 // A new file without a name. Throws Error.
 [[nodiscard]] Fd create_unnamed();
@@ -34,9 +35,6 @@ void set_name_prefix(std::string_view prefix);
 // An existing file, for reading and writing; no Fd if there is none or it is not ours to open.
 // Symbolic links are not followed.
 [[nodiscard]] Fd open(const std::string& name);
-
-// The name of an open file, if it has one here.
-[[nodiscard]] std::optional<std::string> name_of(const Fd& file);
 
 // Whether an open file, named or not, lies here.
 [[nodiscard]] bool has(const Fd& file);

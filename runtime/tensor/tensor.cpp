@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shoal/runtime/base/error.h"
+#include "shoal/runtime/base/stream_copy.h"
 #include "shoal/runtime/tensor/random.h"
 
 namespace shoal {
@@ -84,7 +85,11 @@ Tensor Tensor::from_bytes(const void* data, std::size_t count, const Shape& shap
 void Tensor::copy_bytes(const void* data, std::size_t count) const {
   check(static_cast<std::int64_t>(count) == numel_, ErrorKind::invalid_argument, "Tensor::from",
         count, " values do not fill shape ", shape_);
-  device().copy(data_ptr(), data, nbytes());
+  if (is_shared() && nbytes() >= kStreamFrom) {
+    stream_copy(data_ptr(), data, nbytes());
+  } else {
+    device().copy(data_ptr(), data, nbytes());
+  }
 }
 
 Tensor Tensor::over(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape,

@@ -45,9 +45,9 @@ const std::vector<Guest>& guests() {
   return all;
 }
 
-// The folders that the system's own headers come in.
-constexpr std::array<std::string_view, 6> kSystemFolders{"sys/",  "linux/", "netinet/",
-                                                         "arpa/", "asm/",   "bits/"};
+// The folders that the system's and the compiler's own headers come in.
+constexpr std::array<std::string_view, 7> kSystemFolders{"sys/", "linux/", "netinet/",  "arpa/",
+                                                         "asm/", "bits/",  "sanitizer/"};
 
 const Layer* layer_of(std::string_view path) {
   const auto found = std::ranges::find_if(kLayers, [&](const Layer& layer) {

@@ -219,6 +219,7 @@ TEST_P(BarrierAcross, WhereverARankIsKilledTheOthersAgree) {
       };
     };
     std::vector<std::unique_ptr<Peer>> peers;
+    peers.reserve(3);
     for (int rank = 0; rank < 3; ++rank) peers.push_back(std::make_unique<Peer>(run(rank)));
     std::mt19937 random(seed);
     const int victim = static_cast<int>(random() % 3);

@@ -30,6 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, BarrierUnder, testing::ValuesIn(get_all_sha
 
 void for_each_rank(int world_size, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
+  threads.reserve(world_size);
   for (int rank = 0; rank < world_size; ++rank) threads.emplace_back(body, rank);
   for (std::thread& thread : threads) thread.join();
 }

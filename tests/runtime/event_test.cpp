@@ -34,6 +34,7 @@ TEST_P(EventUnder, LetsAllThroughUntilItIsCleared) {
   int written = 0;
   std::atomic<int> through = 0;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&event, &written, &through] {
       if (event.wait(in_seconds(kSoon)) && written == 7) ++through;
@@ -93,6 +94,7 @@ TEST_P(EventUnder, TwoPlayersTakeTurns) {
 TEST_P(EventUnder, PoisonEndsAllWaitsWithTheFirstReason) {
   Event event;
   std::vector<std::thread> threads;
+  threads.reserve(3);
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&event] {
       expect_error(

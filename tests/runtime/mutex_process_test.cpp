@@ -3,9 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "shoal/runtime/ipc/mutex.h"
@@ -28,6 +32,18 @@ class MutexAcross : public testing::TestWithParam<SharingStrategy> {
 INSTANTIATE_TEST_SUITE_P(Strategies, MutexAcross, testing::ValuesIn(get_all_sharing_strategies()),
                          test::strategy_name);
 
+void in_thread(const std::function<void()>& body) { std::thread(body).join(); }
+
+// A lock whose thread has ended.
+Mutex::Lock lock_and_end(Mutex& mutex, ThreadId& who) {
+  std::optional<Mutex::Lock> lock;
+  in_thread([&] {
+    who = this_thread();
+    lock = mutex.lock(in_seconds(kSoon));
+  });
+  return std::move(*lock);
+}
+
 ThreadId main_thread(const Peer& peer) {
   const auto pid = static_cast<std::uint32_t>(peer.pid());
   return {.pid = pid, .tid = pid};
@@ -45,6 +61,7 @@ TEST_P(MutexAcross, ExcludesProcesses) {
   Mutex mutex;
   const Tensor count = Tensor::zeros_shared({}, DType::i64);
   std::vector<std::unique_ptr<Peer>> peers;
+  peers.reserve(kProcesses);
   for (int i = 0; i < kProcesses; ++i) {
     peers.push_back(std::make_unique<Peer>([&](Channel& channel) {
       const Message message = receive_soon(channel);
@@ -108,6 +125,7 @@ TEST_P(MutexAcross, GivenBackUnrepairedItIsLostForAllProcesses) {
                                  this_thread().pid, " gave it back unrepaired");
   {
     const auto lock = mutex.lock(in_seconds(kSoon));
+    waiters.reserve(3);
     for (int i = 0; i < 3; ++i) {
       waiters.push_back(std::make_unique<Peer>([&](Channel& channel) {
         channel.send({.tag = "waiting"});
@@ -146,6 +164,60 @@ TEST_P(MutexAcross, AForkedChildHoldsNothingOfItsParent) {
   EXPECT_EQ(receive_soon(child.channel()).tag, "handed over");
 }
 
+// A thread may end without its process. (Here rather than among the tests of threads, since
+// ThreadSanitizer takes the next lock for a mistake.)
+TEST_P(MutexAcross, TheNextOwnerLearnsWhichThreadEnded) {
+  Mutex mutex;
+  ThreadId ended;
+  auto stale = lock_and_end(mutex, ended);
+  {
+    auto lock = mutex.lock(in_seconds(kSoon));
+    EXPECT_EQ(lock.dead_owner(), ended);
+    expect_error(
+        ErrorKind::invalid_argument, [&] { stale.unlock(); }, "locked it");
+    lock.make_consistent();
+    EXPECT_FALSE(lock.dead_owner());
+    lock.make_consistent();
+  }
+  EXPECT_FALSE(mutex.lock().dead_owner());
+  expect_error(
+      ErrorKind::invalid_argument, [&] { stale.unlock(); }, "locked it");
+}
+
+TEST_P(MutexAcross, TryLockLearnsItToo) {
+  Mutex mutex;
+  ThreadId ended;
+  const auto stale = lock_and_end(mutex, ended);
+  auto lock = mutex.try_lock();
+  ASSERT_TRUE(lock);
+  EXPECT_EQ(lock->dead_owner(), ended);
+  lock->make_consistent();
+}
+
+TEST_P(MutexAcross, UnlockedUnrepairedItIsLostForAll) {
+  Mutex mutex;
+  ThreadId ended;
+  const auto stale = lock_and_end(mutex, ended);
+  const ThreadId self = this_thread();
+  std::vector<std::thread> waiters;
+  const auto expect_lost = [&] {
+    expect_error(
+        ErrorKind::peer_gone, [&] { (void)mutex.lock(in_seconds(kSoon)); },
+        concat("thread ", ended.tid, " of process ", ended.pid, " died holding it, and "),
+        concat("process ", self.pid, " gave it back unrepaired"), "Make a new one");
+  };
+  {
+    const auto lock = mutex.lock();
+    EXPECT_TRUE(lock.dead_owner());
+    waiters.reserve(3);
+    for (int i = 0; i < 3; ++i) waiters.emplace_back(expect_lost);
+  }
+  for (std::thread& waiter : waiters) waiter.join();
+  expect_lost();
+  expect_error(
+      ErrorKind::peer_gone, [&] { (void)mutex.try_lock(); }, "unrepaired");
+}
+
 // Two numbers that must be equal whenever the lock is free.
 struct Pair {
   std::atomic_ref<std::int64_t> first, second;
@@ -175,6 +247,7 @@ TEST_P(MutexAcross, WhereverOwnersAreKilledTheOthersRepairAndGoOn) {
     const Tensor tensor = Tensor::zeros_shared({2}, DType::i64);
     Pair pair(tensor);
     std::vector<std::unique_ptr<Peer>> workers;
+    workers.reserve(3);
     for (int i = 0; i < 3; ++i) {
       workers.push_back(std::make_unique<Peer>([&](Channel&) {
         Pair mine(tensor);

@@ -29,21 +29,12 @@ INSTANTIATE_TEST_SUITE_P(Strategies, MutexUnder, testing::ValuesIn(get_all_shari
 
 void in_thread(const std::function<void()>& body) { std::thread(body).join(); }
 
-// A lock whose thread has ended.
-Mutex::Lock lock_and_end(Mutex& mutex, ThreadId& who) {
-  std::optional<Mutex::Lock> lock;
-  in_thread([&] {
-    who = this_thread();
-    lock = mutex.lock(in_seconds(kSoon));
-  });
-  return std::move(*lock);
-}
-
 TEST_P(MutexUnder, ExcludesThreads) {
   constexpr int kThreads = 4, kTimes = 500;
   Mutex mutex;
   int count = 0;  // plain memory: the mutex alone orders it
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
       for (int k = 0; k < kTimes; ++k) {
@@ -139,57 +130,6 @@ TEST_P(MutexUnder, ALockDestroyedElsewhereStaysLockedAndMapped) {
   }
   SegmentPool::instance().trim();
   EXPECT_TRUE(after.lock().holds());
-}
-
-TEST_P(MutexUnder, TheNextOwnerLearnsWhichThreadEnded) {
-  Mutex mutex;
-  ThreadId ended;
-  auto stale = lock_and_end(mutex, ended);
-  {
-    auto lock = mutex.lock(in_seconds(kSoon));
-    EXPECT_EQ(lock.dead_owner(), ended);
-    expect_error(
-        ErrorKind::invalid_argument, [&] { stale.unlock(); }, "locked it");
-    lock.make_consistent();
-    EXPECT_FALSE(lock.dead_owner());
-    lock.make_consistent();
-  }
-  EXPECT_FALSE(mutex.lock().dead_owner());
-  expect_error(
-      ErrorKind::invalid_argument, [&] { stale.unlock(); }, "locked it");
-}
-
-TEST_P(MutexUnder, TryLockLearnsItToo) {
-  Mutex mutex;
-  ThreadId ended;
-  const auto stale = lock_and_end(mutex, ended);
-  auto lock = mutex.try_lock();
-  ASSERT_TRUE(lock);
-  EXPECT_EQ(lock->dead_owner(), ended);
-  lock->make_consistent();
-}
-
-TEST_P(MutexUnder, UnlockedUnrepairedItIsLostForAll) {
-  Mutex mutex;
-  ThreadId ended;
-  const auto stale = lock_and_end(mutex, ended);
-  const ThreadId self = this_thread();
-  std::vector<std::thread> waiters;
-  const auto expect_lost = [&] {
-    expect_error(
-        ErrorKind::peer_gone, [&] { (void)mutex.lock(in_seconds(kSoon)); },
-        concat("thread ", ended.tid, " of process ", ended.pid, " died holding it, and "),
-        concat("process ", self.pid, " gave it back unrepaired"), "Make a new one");
-  };
-  {
-    const auto lock = mutex.lock();
-    EXPECT_TRUE(lock.dead_owner());
-    for (int i = 0; i < 3; ++i) waiters.emplace_back(expect_lost);
-  }
-  for (std::thread& waiter : waiters) waiter.join();
-  expect_lost();
-  expect_error(
-      ErrorKind::peer_gone, [&] { (void)mutex.try_lock(); }, "unrepaired");
 }
 
 TEST_P(MutexUnder, ACopyAndItsTensorAreTheSameMutex) {
