@@ -17,7 +17,18 @@ class WireWriter {
  public:
   template <class T>
   requires std::is_trivially_copyable_v<T>
-  void put(const T& value) { append(std::as_bytes(std::span(&value, 1))); }
+  void put(const T& value) {
+    const std::size_t at = bytes_.size();
+    bytes_.resize(at + sizeof value);
+    std::memcpy(bytes_.data() + at, &value, sizeof value);
+  }
+  // Several values of one size, without a length.
+  template <class T>
+  void put_all(std::span<const T> values) {
+    append(std::as_bytes(values));
+  }
+  // Room for so many bytes more.
+  void reserve(std::size_t nbytes) { bytes_.reserve(bytes_.size() + nbytes); }
   // Length, then contents.
   void put_bytes(std::span<const std::byte> bytes) {
     put<std::uint64_t>(bytes.size());

@@ -198,7 +198,7 @@ void SharedBlock::fill_from(const void* from) {
     home_->segment->write_through(offset_, from, nbytes_);
   } else {
     if (nbytes_ >= kHuge) prefault();
-    if (nbytes_ >= kStreamFrom) {
+    if (nbytes_ >= kStreamFrom && nbytes_ < kHuge) {
       stream_copy(data_, from, nbytes_);
     } else {
       std::memcpy(data_, from, nbytes_);

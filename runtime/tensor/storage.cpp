@@ -6,7 +6,7 @@
 namespace shoal {
 
 std::shared_ptr<Storage> Storage::allocate(std::size_t nbytes, Device& device) {
-  std::shared_ptr<Storage> storage(new Storage(device));
+  auto storage = std::make_shared<Storage>(Key{}, device);
   if (nbytes > 0) storage->data_ = static_cast<std::byte*>(device.allocate(nbytes));
   storage->nbytes_ = nbytes;
   return storage;
@@ -29,7 +29,7 @@ std::shared_ptr<Storage> Storage::allocate_shared(std::size_t nbytes, SharingStr
 }
 
 std::shared_ptr<Storage> Storage::over(std::shared_ptr<SharedBlock> block, bool read_only) {
-  std::shared_ptr<Storage> storage(new Storage(cpu()));
+  auto storage = std::make_shared<Storage>(Key{}, cpu());
   // Who may not write has a mapping that takes no writes; the type stays that of all storages.
   storage->data_ = read_only ? const_cast<std::byte*>(block->read_only_data()) : block->data();
   storage->nbytes_ = block->nbytes();
@@ -43,7 +43,7 @@ std::shared_ptr<Storage> Storage::borrow(void* data, std::size_t nbytes,
                                          std::shared_ptr<void> lender) {
   check(lender != nullptr && (data != nullptr || nbytes == 0), ErrorKind::invalid_argument,
         "Storage::borrow", "needs a lender, and memory for ", nbytes, " bytes");
-  std::shared_ptr<Storage> storage(new Storage(cpu()));
+  auto storage = std::make_shared<Storage>(Key{}, cpu());
   storage->data_ = static_cast<std::byte*>(data);
   storage->nbytes_ = nbytes;
   storage->lender_ = std::move(lender);

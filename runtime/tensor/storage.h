@@ -20,7 +20,12 @@ enum class Contents { undefined, zero };
 // Reading and writing the bytes is the caller's affair; share_memory may not run while another
 // thread uses this storage, since it changes data().
 class Storage {
+  struct Key {};
+
  public:
+  // For the calls that follow.
+  Storage(Key /*key*/, Device& device) : device_(&device) {}
+
   // Private memory of `device`, contents undefined; `nbytes` may be 0. Throws Error(no_space).
   [[nodiscard]] static std::shared_ptr<Storage> allocate(std::size_t nbytes,
                                                          Device& device = cpu());
@@ -58,7 +63,6 @@ class Storage {
   [[nodiscard]] const std::shared_ptr<SharedBlock>& block() const { return block_; }
 
  private:
-  explicit Storage(Device& device) : device_(&device) {}
   void give_back_private() noexcept;
 
   Device* device_;
