@@ -108,7 +108,7 @@ std::vector<std::byte> write_body(const Message& message, Packet& packet) {
   std::vector<StorageHandle> storages;
   for (const auto& storage : packet.storages) storages.push_back(describe(*storage, segments));
 
-    WireWriter writer;
+  WireWriter writer;
   // About what it takes; more is no error.
   constexpr std::size_t kPerTensor = 96;
   writer.reserve(message.tag.size() + message.bytes.size() + kPerTensor * (tensors.size() + 1));

@@ -34,7 +34,7 @@ std::string checked_prefix(std::string_view prefix) {
 }
 
 // Never freed: another thread may be reading it. No mutex, which a fork could leave locked.
-std::atomic<const std::string*> prefix{nullptr};
+std::atomic<const std::string*> current_prefix{nullptr};
 
 }  // namespace
 
@@ -47,18 +47,18 @@ bool is_name_prefix(std::string_view text) {
 
 std::string name_prefix() {
   // Acquire and release: the text is whole for whoever sees the pointer.
-  if (const std::string* set = prefix.load(std::memory_order_acquire)) return *set;
+  if (const std::string* set = current_prefix.load(std::memory_order_acquire)) return *set;
   const char* chosen = std::getenv("SHOAL_NAME_PREFIX");
   auto fresh =
       std::make_unique<const std::string>(checked_prefix(chosen == nullptr ? "shoal-" : chosen));
   const std::string* none = nullptr;
-  if (prefix.compare_exchange_strong(none, fresh.get(), std::memory_order_acq_rel))
+  if (current_prefix.compare_exchange_strong(none, fresh.get(), std::memory_order_acq_rel))
     return *fresh.release();
   return *none;
 }
 
 void set_name_prefix(std::string_view text) {
-  prefix.store(new std::string(checked_prefix(text)), std::memory_order_release);
+  current_prefix.store(new std::string(checked_prefix(text)), std::memory_order_release);
 }
 
 bool has(const Fd& file) {
