@@ -43,7 +43,7 @@ struct Packet {
 void abandon(const Packet& packet) noexcept;
 
 // What a packet brought. Throws Error(malformed), Error(version_mismatch), or what attaching
-// throws; then all that the packet held is let go.
+// throws; then what the packet held is let go, or found out to be as for a lost message (flight.h).
 [[nodiscard]] Message unpack(std::span<const std::byte> bytes, std::vector<Fd> fds);
 
 }  // namespace shoal

@@ -22,7 +22,8 @@ namespace shoal {
 // data() never raises SIGBUS. Attaching gives no right to destroy: the name, if there is one, goes
 // with the last holder in any process.
 //
-// Not for use by two threads at once, but for data(); SegmentPool sees to that.
+// Not for use by two threads at once, which SegmentPool sees to; but for data(), write_through,
+// prefault and taker.
 class Segment {
  public:
   // Zeroed memory, nbytes of it, for so many blocks, held by nobody. This process owns it, in
