@@ -48,6 +48,12 @@ TEST(MemoryReport, CountsPrivateMemoryAsHeap) {
 TEST(MemoryReport, PrintsAFewAlignedLines) {
   MemoryReport report;
   report.process = {.heap = 3 * kMiB, .shared = 64 * kMiB, .files = kMiB, .shared_part = 32 * kMiB};
+  report.pool = {.live_bytes = 2 * kMiB,
+                 .cached_bytes = kMiB,
+                 .live_blocks = 7,
+                 .segments = 1,
+                 .attached_segments = 2,
+                 .attached_bytes = 5 * kMiB};
   report.budget.dev_shm = {.total_nbytes = 64 * kMiB, .free_nbytes = 63 * kMiB};
   report.budget.cgroup = {.limit = 1024 * kMiB,
                           .used = 512 * kMiB,
@@ -58,15 +64,18 @@ TEST(MemoryReport, PrintsAFewAlignedLines) {
   report.budget.mappings = {.limit = 65530, .used = 45};
   std::ostringstream out;
   out << report;
-  EXPECT_EQ(out.str(),
-            "heap             3 MiB\n"
-            "shared           64 MiB touched here, 32 MiB when divided among its holders\n"
-            "mapped files     1 MiB\n"
-            "/dev/shm         63 MiB free of 64 MiB\n"
-            "memory cgroup    512 MiB free of 1 GiB (/sys/fs/cgroup/memory.max)\n"
-            "machine          1 GiB free of 2 GiB, swap 0 B free\n"
-            "descriptors      12 open of 1024 (hard limit no limit)\n"
-            "mappings         45 of 65530\n");
+  EXPECT_EQ(
+      out.str(),
+      "heap             3 MiB\n"
+      "shared           64 MiB touched here, 32 MiB when divided among its holders\n"
+      "shared by Shoal  2 MiB in 7 blocks, 1 MiB unused, in 1 segments; 5 MiB in 2 segments of "
+      "others\n"
+      "mapped files     1 MiB\n"
+      "/dev/shm         63 MiB free of 64 MiB\n"
+      "memory cgroup    512 MiB free of 1 GiB (/sys/fs/cgroup/memory.max)\n"
+      "machine          1 GiB free of 2 GiB, swap 0 B free\n"
+      "descriptors      12 open of 1024 (hard limit no limit)\n"
+      "mappings         45 of 65530\n");
   EXPECT_EQ(out.precision(), 6) << "the stream's format is its owner's";
 }
 
