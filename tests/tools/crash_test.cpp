@@ -123,7 +123,7 @@ TEST_F(SmallShm, IsLeftEmptyWhenAWorkerOrTheParentIsKilled) {
                 "' --mode hogwild --workers 2 --quiet --epochs 1000000 --strategy file_system "
                 "2>/dev/null &\np=$!\n"
                 // Both have run once they have the model mapped.
-                "until [ $(for k in $(pgrep -P $p); do grep -l segment- /proc/$k/maps; done "
+                "until [ $(for k in $(pgrep -P $p); do grep -l /dev/shm/ /proc/$k/maps; done "
                 "2>/dev/null | wc -l) = 2 ]; do :; done\n"
                 "kids=$(pgrep -P $p)\nkill -9 ",
                 victim,
