@@ -43,7 +43,7 @@ class SharedBlock : public std::enable_shared_from_this<SharedBlock> {
   [[nodiscard]] std::uint32_t index() const { return index_; }
   [[nodiscard]] std::size_t offset() const { return offset_; }
 
-    // For a block just made: whether nobody had ever written there, so that it is all zero.
+  // For a block just made: whether nobody had ever written there, so that it is all zero.
   [[nodiscard]] bool is_fresh() const { return fresh_; }
   // For a block just made: copies nbytes() from `from`, or makes it all zero, or only readies it
   // for writing, in the way that is fastest for memory never touched and for memory used before.
