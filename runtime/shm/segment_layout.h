@@ -2,7 +2,6 @@
 
 #include <array>
 #include <atomic>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28,7 +27,11 @@ struct SegmentId {
   [[nodiscard]] static SegmentId random();
   // 32 hexadecimal digits.
   [[nodiscard]] std::string to_string() const;
-  friend auto operator<=>(const SegmentId&, const SegmentId&) = default;
+  friend bool operator==(const SegmentId&, const SegmentId&) = default;
+  // For maps.
+  friend bool operator<(const SegmentId& a, const SegmentId& b) {
+    return a.high != b.high ? a.high < b.high : a.low < b.low;
+  }
 };
 
 // Written once, before anybody else can see it.

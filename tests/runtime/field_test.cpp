@@ -152,7 +152,7 @@ TEST(FieldNames, DrawnByForkedChildrenAreAllDifferent) {
     EXPECT_EQ(receive_packet(reading.get(), std::as_writable_bytes(std::span(&id, 1)), nbytes, fds,
                              in_seconds(kSoon)),
               Transfer::done);
-  std::ranges::sort(ids);
+  std::sort(ids.begin(), ids.end());
   EXPECT_EQ(std::ranges::adjacent_find(ids), ids.end());
 }
 
