@@ -211,6 +211,7 @@ Message read_body(std::span<const std::byte> body, std::vector<Fd> fds) {
 
   // From here on each arrival lets go of what is not taken, whatever is wrong with the rest.
   std::vector<std::unique_ptr<Arrival>> arrivals;
+  arrivals.reserve(segments.size());
   for (const SegmentHandle& segment : segments) arrivals.push_back(arrive(segment, fds));
   for (const StorageHandle& storage : storages) {
     if (storage.segment == StorageHandle::kNoSegment) continue;

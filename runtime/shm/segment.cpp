@@ -93,6 +93,11 @@ SegmentHeader check_header(const Fd& memory, const SegmentId& expected) {
 
 }  // namespace
 
+static std::byte* align_up(std::byte* at, std::size_t step) {
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(at) % step;
+  return past == 0 ? at : at + (step - past);
+}
+
 // A huge page maps a part of a file only at an address that lies as it does in the file.
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
@@ -114,12 +119,10 @@ class Segment::Mapping {
     void* room = ::mmap(nullptr, nbytes + kHugePage, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) return false;
-    const auto begin = reinterpret_cast<std::uintptr_t>(room);
-    const std::uintptr_t aligned = (begin + kHugePage - 1) / kHugePage * kHugePage;
+    std::byte* const aligned = align_up(static_cast<std::byte*>(room), kHugePage);
     ::munmap(room, nbytes + kHugePage);
     try {
-      region_ = bip::mapped_region(Mappable{memory.get()}, mode, 0, nbytes,
-                                   reinterpret_cast<const void*>(aligned));
+      region_ = bip::mapped_region(Mappable{memory.get()}, mode, 0, nbytes, aligned);
       return true;
     } catch (const bip::interprocess_exception&) {
       return false;
@@ -243,15 +246,17 @@ void Segment::write_through(std::size_t offset, const void* from, std::size_t nb
 }
 
 void Segment::prefault(std::size_t offset, std::size_t nbytes) noexcept {
-  const auto begin = reinterpret_cast<std::uintptr_t>(data() + offset) / kPageSize * kPageSize;
-  const auto end = reinterpret_cast<std::uintptr_t>(data() + offset + nbytes);
-  const std::uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
-  const std::uintptr_t last = end / kHugePage * kHugePage;
+  std::byte* const begin = data() + offset / kPageSize * kPageSize;  // data start on a page
+  std::byte* const end = data() + offset + nbytes;
+  std::byte* const first = align_up(begin, kHugePage);
   // Huge pages (Linux 6.1), for whoever maps the file: a hundredth of the faults, there too. Then
   // whatever is still missing, many pages at a time (Linux 5.14). What cannot be had so comes page
   // by page as it is touched.
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_COLLAPSE);
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
+  if (first < end) {
+    const auto whole = static_cast<std::size_t>(end - first) / kHugePage * kHugePage;
+    if (whole > 0) ::madvise(first, whole, MADV_COLLAPSE);
+  }
+  ::madvise(begin, static_cast<std::size_t>(end - begin), MADV_POPULATE_WRITE);
 }
 
 bool Segment::owner_is_gone() const {
