@@ -8,6 +8,13 @@
 
 namespace shoal::test {
 
+// A sanitizer's heap takes new memory for old.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 // What this process uses at the moment.
 inline int open_descriptors() {
   int count = 0;
