@@ -33,8 +33,12 @@ std::string checked_prefix(std::string_view prefix) {
   return std::string(prefix);
 }
 
-// Never freed: another thread may be reading it. No mutex, which a fork could leave locked.
-std::atomic<const std::string*> current_prefix{nullptr};
+// Never freed, since another thread may be reading it. No mutex, which a fork could leave locked.
+struct Prefix {
+  std::string text;
+  const Prefix* before;
+};
+std::atomic<const Prefix*> current_prefix{nullptr};
 
 }  // namespace
 
@@ -47,18 +51,22 @@ bool is_name_prefix(std::string_view text) {
 
 std::string name_prefix() {
   // Acquire and release: the text is whole for whoever sees the pointer.
-  if (const std::string* set = current_prefix.load(std::memory_order_acquire)) return *set;
+  if (const Prefix* set = current_prefix.load(std::memory_order_acquire)) return set->text;
   const char* chosen = std::getenv("SHOAL_NAME_PREFIX");
-  auto fresh =
-      std::make_unique<const std::string>(checked_prefix(chosen == nullptr ? "shoal-" : chosen));
-  const std::string* none = nullptr;
+  auto fresh = std::make_unique<const Prefix>(
+      Prefix{checked_prefix(chosen == nullptr ? "shoal-" : chosen), nullptr});
+  const Prefix* none = nullptr;
   if (current_prefix.compare_exchange_strong(none, fresh.get(), std::memory_order_acq_rel))
-    return *fresh.release();
-  return *none;
+    return fresh.release()->text;
+  return none->text;
 }
 
 void set_name_prefix(std::string_view text) {
-  current_prefix.store(new std::string(checked_prefix(text)), std::memory_order_release);
+  auto fresh = std::make_unique<Prefix>(Prefix{checked_prefix(text), current_prefix.load()});
+  while (!current_prefix.compare_exchange_weak(fresh->before, fresh.get(),
+                                               std::memory_order_acq_rel)) {
+  }
+  (void)fresh.release();
 }
 
 bool has(const Fd& file) {
