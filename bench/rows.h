@@ -14,7 +14,7 @@
 // What sharing costs: one row for each piece of work. The names are also those of the peers'
 // programs, so that compare.sh can lay results side by side:
 //
-//   whose/work/size/strategy[/cold]      shoal/create/4KiB/file_descriptor
+//   <who>/<what>/<size>/<strategy>[/cold]      shoal/create/4KiB/file_descriptor
 //
 // Rows of `raw` are the bare system calls that the work cannot do without, and have no strategy.
 // Rows that end in /cold find no memory to use again; all others run in steady state.

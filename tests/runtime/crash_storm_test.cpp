@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -143,14 +144,22 @@ void round_of(std::mt19937& engine) {
   work = TensorQueue(1);
   onward = onward.get_end();
   const std::size_t victim = engine() % children.size();
-  // The random instant, which no event announces.
-  ::usleep(engine() % 4000);
-  ::kill(children[victim].pid, SIGKILL);
+  // At a random instant: once so many tensors have come through, from the first to more than ever
+  // do, and the others have run for a while.
+  const auto kill_after = static_cast<int>(engine() % 28);
   int received = 0;
+  bool killed = false;
+  const auto kill_at_last = [&] {
+    for (unsigned turns = engine() % 64; turns > 0; --turns) ::sched_yield();
+    ::kill(children[victim].pid, SIGKILL);
+    killed = true;
+  };
+  if (kill_after == 0) kill_at_last();
   while (auto tensor = onward.get(in_seconds(kSoon))) {
     EXPECT_TRUE(is_sound(*tensor));
-    ++received;
+    if (++received == kill_after) kill_at_last();
   }
+  if (!killed) kill_at_last();
   EXPECT_TRUE(onward.is_closed());
   EXPECT_LE(received, (kProducers * kItems + 6) / 2 + kConsumers);
   for (std::size_t i = 0; i < children.size(); ++i) {

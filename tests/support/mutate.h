@@ -1,7 +1,13 @@
 #pragma once
 
-#include <string>
+#include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shoal/runtime/base/error.h"
 #include "shoal/runtime/tensor/random.h"
 
 namespace shoal {
@@ -30,6 +36,26 @@ inline std::string mutate(std::string bytes, Generator& random) {
     }
   }
   return bytes;
+}
+
+// `load` of 2000 damaged copies, of each of `valid` in turn, loads or throws an Error that names
+// `path`; some do this, some that.
+template <class Load>
+void expect_loads_or_refuses(const std::vector<std::string>& valid, std::uint64_t seed,
+                             const std::string& path, const Load& load) {
+  constexpr int kCopies = 2000;
+  Generator random(seed);
+  int loaded = 0;
+  for (std::size_t i = 0; i < kCopies; ++i) {
+    try {
+      load(mutate(valid[i % valid.size()], random));
+      ++loaded;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string_view(error.what()).find(path), std::string_view::npos) << error.what();
+    }
+  }
+  EXPECT_GT(loaded, 0);
+  EXPECT_LT(loaded, kCopies);
 }
 
 }  // namespace shoal

@@ -16,7 +16,8 @@ namespace shoal {
 // A directory of one test's own, gone with it.
 class ScratchDirectory {
  public:
-  ScratchDirectory() : path_(::testing::TempDir() + "shoal-test-XXXXXX") {
+  // mkdtemp puts letters and digits of its own where the six X stand.
+  ScratchDirectory() : path_(::testing::TempDir() + "shoal-test-" + std::string(6, 'X')) {
     if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp " + path_);
   }
   ScratchDirectory(const ScratchDirectory&) = delete;
