@@ -35,9 +35,9 @@ Registry& registry() {
   static Registry* instance = [] {
     auto* made = new Registry;  // storages may still be released while statics are destroyed
     // A child forked while another thread holds the mutex must find it free. Handlers run before
-    // fork in reverse order of registration; the pool first puts its mutex after ours there, as
-    // everywhere.
-    (void)SegmentPool::instance();
+    // fork in reverse order of registration; asking for these first puts theirs after ours there,
+    // as everywhere.
+    prepare_sharing_for_fork();
     ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
                      [] { registry().mutex.unlock(); });
     return made;

@@ -61,6 +61,9 @@ struct TensorQueue::State {
   [[nodiscard]] bool is_miscounted(std::uint32_t put, std::uint32_t got) const;
   void check_consumers() const;
   [[nodiscard]] bool socket_is_empty() const;
+  [[nodiscard]] bool maxsize_is_sound() const {
+    return words().maxsize >= 1 && words().maxsize <= INT32_MAX;
+  }
 };
 
 void TensorQueue::State::check_consumers() const {
@@ -199,9 +202,8 @@ std::optional<Tensor> TensorQueue::get(Deadline deadline) {
 
 void TensorQueue::close() {
   state_->words().closed.store(1, std::memory_order_release);
-  // On the socket itself, whoever has a descriptor of it.
-  // Both ways: a producer that sleeps for room in the buffer is woken by nothing less. What is in
-  // the buffer stays.
+  // On the socket itself, whoever has a descriptor of it; what is in its buffer stays. Both ways,
+  // since nothing less wakes a producer that sleeps for room.
   const auto& end = state_->put_end != nullptr ? state_->put_end : state_->get_end;
   ::shutdown(end->get(), SHUT_RDWR);
   futex_wake(state_->words().got);
@@ -252,6 +254,8 @@ TensorQueue TensorQueue::from_parts(Fd put_end, Fd get_end, const Tensor& words)
   if (put_end) state->put_end = std::make_shared<const Fd>(std::move(put_end));
   if (get_end) state->get_end = std::make_shared<const Fd>(std::move(get_end));
   state->tensor = words;
+  check(state->maxsize_is_sound(), ErrorKind::malformed, "receive", "a queue for ",
+        state->words().maxsize, " items");
   return TensorQueue(std::move(state));
 }
 

@@ -266,7 +266,11 @@ void SegmentPool::trim(std::size_t keep_bytes) {
 void SegmentPool::look_after_others(bool now) noexcept {
   const std::scoped_lock hold(state_->mutex);
   if (now) state_->looked = {};
-  state_->look_after_others();
+  try {
+    state_->look_after_others();
+  } catch (const std::exception&) {
+    // No memory for the record; the next look goes on.
+  }
 }
 
 void SegmentPool::set_options(const SegmentPoolOptions& options) {
@@ -303,7 +307,11 @@ SegmentPoolStatistics SegmentPool::statistics() const {
 
 void SegmentPool::leave_named_segments() noexcept {
   const std::scoped_lock hold(state_->mutex);
-  state_->leave_named_segments();
+  try {
+    state_->leave_named_segments();
+  } catch (const std::exception&) {
+    // Whoever reaps next finds the names.
+  }
 }
 
 }  // namespace shoal

@@ -1,9 +1,49 @@
 #include "shoal/runtime/tensor/storage.h"
 
+#include <pthread.h>
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/shm/segment_pool.h"
 
 namespace shoal {
+namespace {
+
+// Held while a storage moves. A few for all, so that they can be held around fork: a child must not
+// find one taken by a thread that it does not have.
+using Locks = std::array<std::mutex, 16>;
+
+void hold_all(Locks& locks) {
+  for (std::mutex& lock : locks) lock.lock();
+}
+void release_all(Locks& locks) {
+  for (std::mutex& lock : locks) lock.unlock();
+}
+
+Locks& sharing_locks() {
+  static Locks* instance = [] {
+    // Handlers run before fork in reverse order of registration: the pool's mutex comes after
+    // these, as in share_memory.
+    (void)SegmentPool::instance();
+    ::pthread_atfork([] { hold_all(sharing_locks()); }, [] { release_all(sharing_locks()); },
+                     [] { release_all(sharing_locks()); });
+    return new Locks;
+  }();
+  return *instance;
+}
+
+std::mutex& lock_of(const Storage* storage) {
+  Locks& locks = sharing_locks();
+  return locks[std::hash<const Storage*>{}(storage) / alignof(std::max_align_t) % locks.size()];
+}
+
+}  // namespace
+
+void prepare_sharing_for_fork() { (void)sharing_locks(); }
 
 std::shared_ptr<Storage> Storage::allocate(std::size_t nbytes, Device& device) {
   auto storage = std::make_shared<Storage>(Key{}, device);
@@ -64,7 +104,7 @@ void Storage::give_back_private() noexcept {
 
 void Storage::share_memory(SharingStrategy strategy) {
   if (is_shared()) return;
-  const std::scoped_lock hold(sharing_);
+  const std::scoped_lock hold(lock_of(this));
   if (is_shared()) return;
   if (nbytes_ > 0) {
     auto block = SegmentPool::instance().allocate(nbytes_, strategy);

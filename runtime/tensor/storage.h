@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 
 #include "shoal/runtime/device/device.h"
 #include "shoal/runtime/shm/shared_block.h"
@@ -66,7 +65,6 @@ class Storage {
   void give_back_private() noexcept;
 
   Device* device_;
-  std::mutex sharing_;
   std::byte* data_ = nullptr;
   std::size_t nbytes_ = 0;
   std::atomic<bool> shared_{false};  // released once data_ and block_ are set
@@ -74,5 +72,10 @@ class Storage {
   std::shared_ptr<SharedBlock> block_;
   std::shared_ptr<void> lender_;
 };
+
+// Makes share_memory safe across fork from now on, as its first call does. For those who share
+// while they hold a lock of their own that is held around fork, too: registered first, it comes
+// after.
+void prepare_sharing_for_fork();
 
 }  // namespace shoal

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "shoal/runtime/base/unix_socket.h"
 #include "shoal/runtime/ipc/tensor_queue.h"
@@ -209,6 +210,23 @@ TEST_P(FieldCase, ADeletedFileDisturbsNobody) {
               return peer.wait();
             }),
             0);
+}
+
+// pytorch/pytorch#33885 and others: a child hangs on a lock that another thread held at the fork.
+TEST_P(FieldCase, AForkWhileAThreadSharesDoesNotLeaveTheTensorLocked) {
+  for (int round = 0; round < 30; ++round) {
+    const Tensor tensor = Tensor::full({1 << 20}, round);
+    std::thread sharing([&tensor] { tensor.share_memory(); });
+    Peer child([&](Channel& channel) {
+      channel.send({.tensors = {tensor}});
+      (void)receive_soon(channel);
+    });
+    sharing.join();
+    const Message message = receive_soon(child.channel());
+    EXPECT_EQ(message.tensors.at(0).at<float>((1 << 20) - 1), static_cast<float>(round));
+    child.channel().send({});
+    EXPECT_EQ(child.wait(), 0);
+  }
 }
 
 // pytorch#31571: three views of one tensor cannot be given to a spawned child.

@@ -250,7 +250,7 @@ TEST_P(PoolOf, TakesNoNewMemoryForWhatIsMadeAndDroppedForEver) {
   cycle(100);
   const long faults = test::minor_faults();
   const auto s = pool().statistics();
-  cycle(100'000);
+  cycle(1'000'000);
   if (!test::kSanitized) {
     EXPECT_LE(test::minor_faults() - faults, 20) << "some are the heap's";
   }
