@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <cstring>
 
 #include "shoal/runtime/base/error.h"
-#include "shoal/runtime/base/stream_copy.h"
 #include "shoal/runtime/shm/descriptor_limit.h"
 #include "shoal/runtime/shm/orphans.h"
 #include "shoal/runtime/shm/segment_pool_state.h"
@@ -27,10 +25,6 @@ struct Growth {
   std::size_t least, most, granule;
 };
 constexpr Growth kGrowth[] = {{256 * kKiB, 16 * kMiB, kSmallest}, {kMiB, 64 * kMiB, kPageSize}};
-
-// Filling fresh memory by pwrite pays from here on, up to where huge pages are to be had.
-constexpr std::size_t kBulk = 64 * kKiB;
-constexpr std::size_t kHuge = 4 * kMiB;
 
 }  // namespace
 
@@ -162,74 +156,6 @@ void PoolState::give_back(SharedBlock& block) {
   }
   look_after_others();
 }
-
-// --- Blocks.
-
-SharedBlock::SharedBlock(Key, PoolSegment& home, std::uint32_t index, std::size_t offset,
-                         std::size_t nbytes, bool fresh)
-    : home_(&home),
-      data_(home.segment->data() + offset),
-      index_(index),
-      fresh_(fresh),
-      offset_(offset),
-      nbytes_(nbytes) {}
-
-SharedBlock::~SharedBlock() {
-  PoolState& state = *SegmentPool::instance().state_;
-  try {
-    const std::scoped_lock hold(state.mutex);
-    state.give_back(*this);
-  } catch (const std::exception&) {
-    // No memory for the record: the block stays unused until its segment goes.
-  }
-}
-
-const std::byte* SharedBlock::read_only_data() const {
-  const std::scoped_lock hold(SegmentPool::instance().state_->mutex);
-  return home_->segment->read_only_data() + offset_;
-}
-
-SharingStrategy SharedBlock::strategy() const { return home_->segment->strategy(); }
-const SegmentId& SharedBlock::segment_id() const { return home_->segment->id(); }
-std::string SharedBlock::segment_name() const { return home_->segment->name(); }
-
-void SharedBlock::fill_from(const void* from) {
-  if (fresh_ && nbytes_ >= kBulk && nbytes_ < kHuge) {
-    home_->segment->write_through(offset_, from, nbytes_);
-  } else {
-    if (nbytes_ >= kHuge) prefault();
-    if (nbytes_ >= kStreamFrom && nbytes_ < kHuge) {
-      stream_copy(data_, from, nbytes_);
-    } else {
-      std::memcpy(data_, from, nbytes_);
-    }
-  }
-  fresh_ = false;
-}
-
-void SharedBlock::fill_zero() noexcept {
-  if (fresh_) {
-    prefault();
-  } else {
-    std::memset(data_, 0, nbytes_);
-  }
-}
-
-void SharedBlock::prefault() noexcept {
-  if (fresh_ && nbytes_ >= kPageSize) home_->segment->prefault(offset_, nbytes_);
-}
-
-Slot SharedBlock::slot() const {
-  const std::scoped_lock hold(SegmentPool::instance().state_->mutex);
-  return home_->segment->slot();
-}
-
-bool SharedBlock::is_alive(Slot slot) const {
-  const std::scoped_lock hold(SegmentPool::instance().state_->mutex);
-  return home_->segment->is_alive(slot);
-}
-
-std::uint32_t SharedBlock::pid_of(Slot slot) const { return home_->segment->taker(slot); }
 
 // --- The pool.
 

@@ -102,6 +102,8 @@ struct PoolState {
   void drop_idle(bool look);
   // At most ten times a second: takes back what others have let go of, within the limits.
   void look_after_others();
+
+  // --- segment_pool_lifetime.cpp: forks and the end.
   void remember_flight(const std::shared_ptr<Flight>& flight);
   void leave_named_segments();
   void before_fork() noexcept;
