@@ -46,7 +46,8 @@ void take_descriptors(msghdr& header, std::vector<Fd>& fds) {
 
 std::pair<Fd, Fd> make_socket_pair() {
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) throw_errno("socketpair");
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+    throw_errno("socketpair", "", errno == EMFILE ? "Raise the limit with `ulimit -n`" : "");
   return {Fd{ends[0]}, Fd{ends[1]}};
 }
 

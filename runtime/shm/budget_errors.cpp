@@ -65,14 +65,15 @@ Shortage file_size_shortage(std::uint64_t limit) {
           .remedy = "Raise the limit with `ulimit -f` (a container: `--ulimit fsize=…`)"};
 }
 
-Shortage descriptor_shortage(const Descriptors& descriptors, SharingStrategy strategy) {
+Shortage descriptor_shortage(const Descriptors& descriptors) {
   std::string remedy =
       descriptors.soft_limit < descriptors.hard_limit
           ? concat("Raise the limit with `ulimit -n`, here up to ", descriptors.hard_limit)
           : std::string("Raise the hard limit of open files, `ulimit -Hn`");
-  remedy += " (a container: `--ulimit nofile=…`)";
-  if (strategy == SharingStrategy::file_descriptor)
-    remedy += ", or use the file_system strategy, which keeps none open";
+  remedy +=
+      " (a container: `--ulimit nofile=…`), or hold fewer large tensors, each of which takes one "
+      "or "
+      "two";
   return {.kind = ErrorKind::limit_reached,
           .reason = concat("all ", descriptors.soft_limit,
                            " descriptors that this process may open are taken"),
@@ -141,7 +142,7 @@ Shortage shortage_after(const Budget& budget, std::string_view call, int errno_v
   const bool named = strategy == SharingStrategy::file_system;
   switch (errno_value) {
     case EMFILE:
-      return descriptor_shortage(budget.descriptors, strategy);
+      return descriptor_shortage(budget.descriptors);
     case ENFILE:
       return open_files_shortage();
     case ENOSPC:

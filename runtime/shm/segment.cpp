@@ -146,7 +146,12 @@ Segment::Segment(std::size_t nbytes, std::uint32_t blocks, SharingStrategy strat
       data_offset_(data_offset_for(blocks)) {
   check(nbytes > 0 && blocks > 0, ErrorKind::invalid_argument, "Segment", "a segment of no bytes");
   if (strategy == SharingStrategy::file_system) {
-    memory_ = shm_directory::create_unnamed();
+    try {
+      memory_ = shm_directory::create_unnamed();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::limit_reached) throw;
+      throw explain_full("open", error.errno_value(), nbytes, strategy);
+    }
   } else {
     memory_ = Fd{::memfd_create("shoal-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     if (!memory_) throw explain_full("memfd_create", errno, nbytes, strategy);

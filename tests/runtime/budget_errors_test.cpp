@@ -127,7 +127,7 @@ TEST(ExplainFull, OfDescriptorsNamesBothLimitsAndTheWayOut) {
   EXPECT_TRUE(says(explain_full(rich(), "memfd_create", EMFILE, kMiB, kByDescriptor),
                    ErrorKind::limit_reached,
                    {"memfd_create", "wanted 1 MiB", "1024 descriptors", "EMFILE", "ulimit -n",
-                    "up to 4096", "--ulimit nofile=", "file_system"}));
+                    "up to 4096", "--ulimit nofile=", "fewer large tensors"}));
   Budget budget = rich();
   budget.descriptors.hard_limit = 1024;
   EXPECT_TRUE(says(explain_full(budget, "open", EMFILE, kMiB, kByName), ErrorKind::limit_reached,

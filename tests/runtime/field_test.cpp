@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <thread>
 
 #include "shoal/runtime/base/unix_socket.h"
@@ -112,6 +113,38 @@ TEST_P(FieldCase, AReceiverKeepsThousandsOfTensorsWithFewDescriptors) {
   });
   EXPECT_EQ(status, 0);
   producer.channel().send({});
+}
+
+// What fails for want of descriptors says so and how to mend it; afterwards all goes on.
+TEST_P(FieldCase, WithoutADescriptorLeftEachCallIsAClearError) {
+  EXPECT_EQ(in_child([] {
+              const rlimit few{.rlim_cur = 40, .rlim_max = 40};
+              if (::setrlimit(RLIMIT_NOFILE, &few) != 0) return 1;
+              auto [left, right] = Channel::pair();
+              const Tensor tensor = Tensor::full({10}, 3);
+              left.send({.tensors = {tensor}});
+              std::vector<Fd> hogs;
+              for (int fd = 0; fd >= 0;)
+                hogs.emplace_back(fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC));
+              const std::function<void()> calls[] = {
+                  [] { (void)Tensor::zeros_shared({10'000'000}, DType::f32, GetParam()); },
+                  [] { const TensorQueue queue; },
+                  [&right = right] { (void)right.receive(in_seconds(kSoon)); }};
+              for (const auto& call : calls) {
+                try {
+                  call();
+                  return 2;
+                } catch (const Error& error) {
+                  const std::string_view remedy = error.remedy();
+                  if (error.kind() != ErrorKind::limit_reached) return 3;
+                  if (remedy.find("ulimit") == std::string_view::npos) return 4;
+                }
+              }
+              hogs.clear();
+              left.send({.tensors = {tensor}});
+              return receive_soon(right).tensors.at(0).at<float>(9) == 3 ? 0 : 5;
+            }),
+            0);
 }
 
 // pytorch/vision#1795: the same when a child is started with thousands of tensors.
