@@ -8,7 +8,8 @@
 
 namespace shoal::test {
 
-// A sanitizer's heap takes new memory for old.
+// A sanitizer's heap takes new memory for old, and its locks are not held around fork: a child
+// forked while another thread allocates finds them locked for ever.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #else
