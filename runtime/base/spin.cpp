@@ -2,15 +2,21 @@
 
 #include <sched.h>
 
+#include <atomic>
+
 namespace shoal {
 
 int usable_cpus() noexcept {
-  static const int count = [] {
+  // Threads that ask at the same time get the same answer.
+  static std::atomic<int> known{0};
+  int count = known.load(std::memory_order_relaxed);
+  if (count == 0) {
     cpu_set_t set;
     CPU_ZERO(&set);
     // Fails where there are more CPUs than the set has room for.
-    return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : CPU_SETSIZE;
-  }();
+    count = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : CPU_SETSIZE;
+    known.store(count, std::memory_order_relaxed);
+  }
   return count;
 }
 

@@ -252,8 +252,15 @@ class CpuDevice final : public Device {
 }  // namespace
 
 Device& cpu() {
-  static CpuDevice device;
-  return device;
+  static auto* device = new CpuDevice;  // statics may still hold memory of it
+  return *device;
 }
+
+namespace {
+
+// Before there are threads: one that forks while another makes a static has a child that waits.
+[[maybe_unused]] const Device& made_at_load = cpu();
+
+}  // namespace
 
 }  // namespace shoal

@@ -6,11 +6,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <ctime>
-#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/ipc/shared_words.h"
@@ -69,10 +67,17 @@ struct Attributes {
 // For a lock that was let go of by another than its owner: the owner's list of held ones still
 // leads through these bytes, so they stay mapped as long as this process.
 void keep_mapped(Tensor tensor) {
-  static std::mutex guard;
-  static auto* kept = new std::vector<Tensor>;
-  const std::scoped_lock hold(guard);
-  kept->push_back(std::move(tensor));
+  struct Kept {
+    Tensor tensor;
+    const Kept* before;
+  };
+  // A list that only grows, and no lock, which a fork could leave locked. Release: for leak
+  // checkers and debuggers, the only ones to read it.
+  static std::atomic<const Kept*> last{nullptr};
+  auto* next = new Kept{std::move(tensor), last.load(std::memory_order_relaxed)};
+  while (!last.compare_exchange_weak(next->before, next, std::memory_order_release,
+                                     std::memory_order_relaxed)) {
+  }
 }
 
 int lock_for_a_while(pthread_mutex_t& mutex, Deadline deadline) {

@@ -45,6 +45,9 @@ Registry& registry() {
   return *instance;
 }
 
+// Before there are threads, as SegmentPool::instance.
+[[maybe_unused]] const Registry& made_at_load = registry();
+
 void remember_locked(Registry& r, const Key& key, const std::shared_ptr<Storage>& storage) {
   if (r.known.size() >= r.prune_at) {
     std::erase_if(r.known, [](const auto& entry) { return entry.second.expired(); });

@@ -48,6 +48,13 @@ LiveContexts& live_contexts() {
   return *instance;
 }
 
+namespace {
+
+// Before there are threads, as SegmentPool::instance.
+[[maybe_unused]] const LiveContexts& made_at_load = live_contexts();
+
+}  // namespace
+
 ProcessContext::State::State() {
   const std::scoped_lock hold(live_contexts().mutex);
   live_contexts().states.insert(this);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 
@@ -171,10 +172,18 @@ SegmentPool& SegmentPool::instance() {
   return *pool;
 }
 
+namespace {
+
+// Made before there are threads: a child forked while another thread makes a static waits for that
+// thread, which it does not have, for ever.
+[[maybe_unused]] const SegmentPool& made_at_load = SegmentPool::instance();
+
+}  // namespace
+
 std::shared_ptr<SharedBlock> SegmentPool::allocate(std::size_t nbytes, SharingStrategy strategy) {
-  // Before the lock: it calls the host's log callback.
-  static const DescriptorLimitChange raised = raise_descriptor_limit();
-  (void)raised;
+  // Once, and before the lock: it calls the host's log callback.
+  static std::atomic<bool> raised{false};
+  if (!raised.exchange(true, std::memory_order_relaxed)) (void)raise_descriptor_limit();
   const std::scoped_lock hold(state_->mutex);
   return state_->allocate(nbytes, strategy);
 }

@@ -36,6 +36,9 @@ Locks& sharing_locks() {
   return *instance;
 }
 
+// Before there are threads, as SegmentPool::instance.
+[[maybe_unused]] const Locks& made_at_load = sharing_locks();
+
 std::mutex& lock_of(const Storage* storage) {
   Locks& locks = sharing_locks();
   return locks[std::hash<const Storage*>{}(storage) / alignof(std::max_align_t) % locks.size()];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 
 #include "shoal/runtime/base/deadline.h"
 #include "shoal/runtime/ipc/channel.h"
+#include "shoal/runtime/process/pidfd.h"
 #include "shoal/runtime/shm/segment_pool.h"
 
 namespace shoal::test {
@@ -42,8 +44,9 @@ class Peer {
   [[nodiscard]] pid_t pid() const { return pid_; }
   void kill() const { ::kill(pid_, SIGKILL); }
 
-  // The exit code, or minus the signal that ended it.
+  // The exit code, or minus the signal that ended it: SIGKILL if it does not end by itself.
   int wait() {
+    if (!ended_ && !wait_ready(open_pidfd(pid_).get(), POLLIN, in_seconds(kSoon))) kill();
     while (!ended_) {
       if (::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) continue;
       ended_ = true;
