@@ -1,3 +1,5 @@
+#include <sys/mman.h>
+
 #include <Eigen/Core>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +15,8 @@ namespace shoal {
 namespace {
 
 constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector register
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kHugeFrom = 2 * kHugePage;
 
 template <class T>
 using Span = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>;
@@ -97,9 +101,13 @@ class CpuDevice final : public Device {
   std::string_view name() const override { return "cpu"; }
 
   void* allocate(std::size_t nbytes) override {
-    const std::size_t padded = (nbytes + kAlignment - 1) / kAlignment * kAlignment;
-    void* data = padded < nbytes ? nullptr : std::aligned_alloc(kAlignment, padded);
+    const std::size_t alignment = nbytes < kHugeFrom ? kAlignment : kHugePage;
+    const std::size_t padded = (nbytes + alignment - 1) / alignment * alignment;
+    void* data = padded < nbytes ? nullptr : std::aligned_alloc(alignment, padded);
     if (data == nullptr) throw_errno(ENOMEM, "aligned_alloc", concat(nbytes, " bytes"));
+    // One fault for 512 pages, and as little work when they go. The rest stays in small pages, as
+    // all does if no huge ones are to be had.
+    if (nbytes >= kHugeFrom) ::madvise(data, nbytes / kHugePage * kHugePage, MADV_HUGEPAGE);
     return data;
   }
   void deallocate(void* data) noexcept override { std::free(data); }
