@@ -1,8 +1,6 @@
 #include "shoal/runtime/ipc/message.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/base/unix_socket.h"
@@ -22,7 +20,8 @@ constexpr std::uint32_t kVersion = 2;
 constexpr std::uint32_t kSpilled = 1;  // the body lies in a block
 constexpr std::uint32_t kBundled = 2;  // the descriptors come in a socket
 constexpr std::size_t kMostBody = kMaxPacketBytes - 3 * sizeof(std::uint32_t);
-// Against a peer that announces nonsense.
+// Against a peer that announces nonsense. A handle takes at least so many bytes: a tensor's does.
+constexpr std::size_t kLeastHandle = 14;
 constexpr std::size_t kMostFds = std::size_t{1} << 20;
 
 // Which ends of a queue a message carries.
@@ -55,6 +54,17 @@ StorageHandle describe(const Storage& storage, std::span<const SegmentHandle> se
   return handle;
 }
 
+// Each once, in the order of their addresses, by which they are found again.
+std::vector<std::shared_ptr<Storage>> storages_of(std::span<const Tensor* const> tensors) {
+  std::vector<std::shared_ptr<Storage>> storages;
+  storages.reserve(tensors.size());
+  for (const Tensor* tensor : tensors) storages.push_back(tensor->storage());
+  std::ranges::sort(storages);
+  const auto twice = std::ranges::unique(storages);
+  storages.erase(twice.begin(), twice.end());
+  return storages;
+}
+
 template <class Handle>
 void write_all(WireWriter& writer, const std::vector<Handle>& handles) {
   writer.put(static_cast<std::uint32_t>(handles.size()));
@@ -64,40 +74,31 @@ void write_all(WireWriter& writer, const std::vector<Handle>& handles) {
 template <class Read>
 auto read_all(WireReader& reader, const Read& read) {
   std::vector<decltype(read(reader))> handles;
-  for (auto count = reader.get<std::uint32_t>(); count > 0; --count)
-    handles.push_back(read(reader));
+  auto count = reader.get<std::uint32_t>();
+  // What is announced may be nonsense.
+  handles.reserve(std::min<std::size_t>(count, reader.left() / kLeastHandle));
+  for (; count > 0; --count) handles.push_back(read(reader));
   return handles;
 }
 
 std::vector<std::byte> write_body(const Message& message, Packet& packet) {
-  std::unordered_map<const Storage*, std::uint32_t> numbers;
-  std::vector<std::shared_ptr<SharedBlock>> blocks;
-  std::unordered_set<const SharedBlock*> listed;
-  std::vector<TensorHandle> tensors;
-  std::vector<Tensor> all = message.tensors;
-  for (const TensorQueue& queue : message.queues) all.push_back(queue.parts().words);
-  for (const Tensor& tensor : all) {
-    check(tensor.defined(), ErrorKind::invalid_argument, "send", "a tensor is undefined");
-    tensor.share_memory();
-    const auto& storage = tensor.storage();
-    const auto [at, added] =
-        numbers.try_emplace(storage.get(), static_cast<std::uint32_t>(packet.storages.size()));
-    if (added) {
-      packet.storages.push_back(storage);
-      // A read-only view and the storage itself are two storages over one block.
-      if (storage->block() != nullptr && listed.insert(storage->block().get()).second)
-        blocks.push_back(storage->block());
-    }
-    tensors.push_back({.storage = at->second,
-                       .dtype = tensor.dtype(),
-                       .shape = tensor.shape(),
-                       .strides = tensor.strides(),
-                       .offset = tensor.offset()});
+  std::vector<const Tensor*> tensors;
+  tensors.reserve(message.tensors.size() + message.queues.size());
+  for (const Tensor& tensor : message.tensors) tensors.push_back(&tensor);
+  for (const TensorQueue& queue : message.queues) tensors.push_back(&queue.parts().words);
+  for (const Tensor* tensor : tensors) {
+    check(tensor->defined(), ErrorKind::invalid_argument, "send", "a tensor is undefined");
+    tensor->share_memory();
   }
+  packet.storages = storages_of(tensors);
+  std::vector<std::shared_ptr<SharedBlock>> blocks;
+  blocks.reserve(packet.storages.size());
+  for (const auto& storage : packet.storages)
+    if (storage->block() != nullptr) blocks.push_back(storage->block());
   for (const Fd& fd : message.fds) packet.fds.push_back(fd.get());
   std::vector<QueueEnds> queues;
   for (const TensorQueue& queue : message.queues) {
-    const auto [put_fd, get_fd, words] = queue.parts();
+    const auto& [put_fd, get_fd, words] = queue.parts();
     queues.push_back({put_fd >= 0, get_fd >= 0});
     for (const int end : {put_fd, get_fd})
       if (end >= 0) packet.fds.push_back(end);
@@ -106,6 +107,7 @@ std::vector<std::byte> write_body(const Message& message, Packet& packet) {
   remember_storages(packet.storages);
   const std::vector<SegmentHandle> segments = depart(packet, blocks);
   std::vector<StorageHandle> storages;
+  storages.reserve(packet.storages.size());
   for (const auto& storage : packet.storages) storages.push_back(describe(*storage, segments));
 
   WireWriter writer;
@@ -119,7 +121,15 @@ std::vector<std::byte> write_body(const Message& message, Packet& packet) {
   for (const QueueEnds& ends : queues) writer.put(ends);
   write_all(writer, segments);
   write_all(writer, storages);
-  write_all(writer, tensors);
+  writer.put(static_cast<std::uint32_t>(tensors.size()));
+  for (const Tensor* tensor : tensors) {
+    const auto at = std::ranges::lower_bound(packet.storages, tensor->storage());
+    write(writer, {.storage = static_cast<std::uint32_t>(at - packet.storages.begin()),
+                   .dtype = tensor->dtype(),
+                   .shape = tensor->shape(),
+                   .strides = tensor->strides(),
+                   .offset = tensor->offset()});
+  }
   return writer.take();
 }
 
@@ -220,6 +230,7 @@ Message read_body(std::span<const std::byte> body, std::vector<Fd> fds) {
     arrivals[storage.segment]->expect(storage.block);
   }
   const std::vector<std::shared_ptr<Storage>> opened = open_storages(storages, arrivals);
+  message.tensors.reserve(tensors.size());
   for (const TensorHandle& tensor : tensors) {
     check(tensor.storage < opened.size(), ErrorKind::malformed, "receive", "a tensor over storage ",
           tensor.storage, " of ", opened.size());

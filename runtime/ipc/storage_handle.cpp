@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include <mutex>
-#include <unordered_map>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/ipc/wire.h"
@@ -11,81 +10,49 @@
 namespace shoal {
 namespace {
 
-struct Key {
-  SegmentId segment;
-  std::uint32_t block = 0;
-  bool read_only = false;
-  friend bool operator==(const Key&, const Key&) = default;
-};
-
-// Ids are random, so a part of one is as good as a hash.
-struct KeyHash {
-  std::size_t operator()(const Key& key) const {
-    return key.segment.low + 2 * std::size_t{key.block} + (key.read_only ? 1 : 0);
-  }
-};
-
-struct Registry {
-  std::mutex mutex;
-  std::unordered_map<Key, std::weak_ptr<Storage>, KeyHash> known;
-  std::size_t prune_at = 64;
-};
-
-Registry& registry() {
-  static Registry* instance = [] {
-    auto* made = new Registry;  // storages may still be released while statics are destroyed
+// Guards what was made over blocks, in all of them.
+std::mutex& registry() {
+  static std::mutex* instance = [] {
+    auto* made = new std::mutex;  // storages may still be received while statics are destroyed
     // A child forked while another thread holds the mutex must find it free. Handlers run before
     // fork in reverse order of registration; asking for these first puts theirs after ours there,
     // as everywhere.
     prepare_sharing_for_fork();
-    ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
-                     [] { registry().mutex.unlock(); });
+    ::pthread_atfork([] { registry().lock(); }, [] { registry().unlock(); },
+                     [] { registry().unlock(); });
     return made;
   }();
   return *instance;
 }
 
 // Before there are threads, as SegmentPool::instance.
-[[maybe_unused]] const Registry& made_at_load = registry();
-
-void remember_locked(Registry& r, const Key& key, const std::shared_ptr<Storage>& storage) {
-  if (r.known.size() >= r.prune_at) {
-    std::erase_if(r.known, [](const auto& entry) { return entry.second.expired(); });
-    // Twice what lives: pruning stays a constant cost per storage.
-    r.prune_at = 64 + 2 * r.known.size();
-  }
-  r.known[key] = storage;
-}
+[[maybe_unused]] const std::mutex& made_at_load = registry();
 
 }  // namespace
 
 void remember_storages(std::span<const std::shared_ptr<Storage>> storages) {
-  Registry& r = registry();
-  const std::scoped_lock hold(r.mutex);
+  const std::scoped_lock hold(registry());
   for (const auto& storage : storages)
-    if (const auto& block = storage->block())
-      remember_locked(r, {block->segment_id(), block->index(), storage->is_read_only()}, storage);
+    if (const auto& block = storage->block()) block->made_over(storage->is_read_only()) = storage;
 }
 
 std::vector<std::shared_ptr<Storage>> open_storages(
     std::span<const StorageHandle> handles, std::span<const std::unique_ptr<Arrival>> arrivals) {
   std::vector<std::shared_ptr<Storage>> storages;
   storages.reserve(handles.size());
-  Registry& r = registry();
   // Held while taking, so that two threads that receive one block make one Storage.
-  const std::scoped_lock hold(r.mutex);
+  const std::scoped_lock hold(registry());
   for (const StorageHandle& handle : handles) {
     if (handle.segment == StorageHandle::kNoSegment) {
       storages.push_back(Storage::allocate_shared(0, get_sharing_strategy()));
       continue;
     }
     auto block = arrivals[handle.segment]->take(handle.block);
-    const Key key{block->segment_id(), block->index(), handle.read_only};
-    const auto found = r.known.find(key);
-    auto storage = found == r.known.end() ? nullptr : found->second.lock();
-    if (storage == nullptr || storage->block() != block) {
+    std::weak_ptr<void>& made_over = block->made_over(handle.read_only);
+    auto storage = std::static_pointer_cast<Storage>(made_over.lock());
+    if (storage == nullptr) {
       storage = Storage::over(std::move(block), handle.read_only);
-      remember_locked(r, key, storage);
+      made_over = storage;
     }
     storages.push_back(std::move(storage));
   }
@@ -135,8 +102,8 @@ void write(WireWriter& out, const TensorHandle& handle) {
   out.put(handle.storage);
   out.put(static_cast<std::uint8_t>(handle.dtype));
   out.put(static_cast<std::uint8_t>(handle.shape.rank()));
-  for (const std::int64_t size : handle.shape) out.put(size);
-  for (const std::int64_t stride : handle.strides) out.put(stride);
+  out.put_all(handle.shape);
+  out.put_all(handle.strides);
   out.put(handle.offset);
 }
 
@@ -148,8 +115,10 @@ TensorHandle read_tensor_handle(WireReader& in) {
   check(dtype.has_value() && rank <= kMaxRank, ErrorKind::malformed, "receive",
         "a tensor of unknown dtype, or of ", int{rank}, " axes");
   handle.dtype = *dtype;
-  for (int axis = 0; axis < rank; ++axis) handle.shape.push_back(in.get<std::int64_t>());
-  for (int axis = 0; axis < rank; ++axis) handle.strides.push_back(in.get<std::int64_t>());
+  for (Dims* dims : {&handle.shape, &handle.strides}) {
+    *dims = Dims::filled(rank, 0);
+    for (int axis = 0; axis < rank; ++axis) (*dims)[axis] = in.get<std::int64_t>();
+  }
   handle.offset = in.get<std::int64_t>();
   return handle;
 }

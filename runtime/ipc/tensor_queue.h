@@ -64,7 +64,7 @@ class TensorQueue {
   // What a message carries of it: its ends, -1 for one that it has not, and the shared words.
   struct Parts {
     int put_fd = -1, get_fd = -1;
-    Tensor words;
+    const Tensor& words;
   };
   [[nodiscard]] Parts parts() const;
   // From what a message brought. Throws Error(malformed).

@@ -23,10 +23,7 @@ class WireWriter {
     std::memcpy(bytes_.data() + at, &value, sizeof value);
   }
   // Several values of one size, without a length.
-  template <class T>
-  void put_all(std::span<const T> values) {
-    append(std::as_bytes(values));
-  }
+  void put_all(std::span<const std::int64_t> values) { append(std::as_bytes(values)); }
   // Room for so many bytes more.
   void reserve(std::size_t nbytes) { bytes_.reserve(bytes_.size() + nbytes); }
   // Length, then contents.

@@ -48,10 +48,11 @@ std::size_t capacity_for(std::size_t nbytes) {
 std::shared_ptr<SharedBlock> PoolSegment::enter(std::uint32_t index, std::size_t offset,
                                                 std::size_t nbytes, bool fresh) {
   // First the entry: nothing may fail once there is a block, whose destructor would want the lock.
-  SharedBlock*& entry = live[index];
+  if (index >= live.size()) live.resize(index + 1);
   auto block =
       std::make_shared<SharedBlock>(SharedBlock::Key{}, *this, index, offset, nbytes, fresh);
-  entry = block.get();
+  live_count += live[index] == nullptr;
+  live[index] = block.get();
   return block;
 }
 
@@ -134,10 +135,10 @@ std::shared_ptr<SharedBlock> PoolState::allocate(std::size_t nbytes, SharingStra
 
 void PoolState::give_back(SharedBlock& block) {
   PoolSegment& home = *block.home_;
-  const auto at = home.live.find(block.index_);
   // A message may have brought the block again since nobody could be given this object any more.
-  if (at == home.live.end() || at->second != &block) return;
-  home.live.erase(at);
+  if (home.find_live(block.index_) != &block) return;
+  home.live[block.index_] = nullptr;
+  --home.live_count;
   home.segment->let_go(block.index_);
   if (!home.ranges) {
     if (home.is_idle()) drop_idle(false);

@@ -63,9 +63,9 @@ class Arrival;
 // message on its way holds it any more, the last used first, while it is in the cache. Holders that
 // died are found when memory runs short, before the kernel is asked for more.
 //
-// One per process, made at first use and never destroyed. Safe from many threads, and across fork:
-// the child has a pool of its own, and holds the blocks that it inherited. (Not across a raw clone
-// system call, nor in a process that closes descriptors which it did not open.)
+// One per process, made when the program is loaded and never destroyed. Safe from many threads, and
+// across fork: the child has a pool of its own, and holds the blocks that it inherited. (Not across
+// a raw clone system call, nor in a process that closes descriptors which it did not open.)
 class SegmentPool {
  public:
   [[nodiscard]] static SegmentPool& instance();
@@ -110,7 +110,7 @@ class Arrival {
   Arrival(const Arrival&) = delete;
   Arrival& operator=(const Arrival&) = delete;
   // Announces a block that the message holds, so that it is let go if it is never taken.
-  void expect(const BlockHandle& handle) { expected_.push_back({handle.index, false}); }
+  void expect(const BlockHandle& handle);
   // Of those announced; the same one more than once, too. Throws Error(malformed) for what the
   // message does not hold, or what lies outside.
   [[nodiscard]] std::shared_ptr<SharedBlock> take(const BlockHandle& handle);

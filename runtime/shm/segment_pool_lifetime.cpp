@@ -40,8 +40,9 @@ void PoolState::before_fork() noexcept {
   mutex.lock();
   for (const auto& [id, home] : segments) {
     std::vector<std::uint32_t> held;
-    held.reserve(home->live.size());
-    for (const auto& [index, block] : home->live) held.push_back(index);
+    held.reserve(home->live_count);
+    for (std::uint32_t index = 0; index < home->live.size(); ++index)
+      if (home->live[index] != nullptr) held.push_back(index);
     home->segment->prepare_fork(held);
   }
 }

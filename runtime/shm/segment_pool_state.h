@@ -34,8 +34,9 @@ struct PoolSegment {
   explicit PoolSegment(std::shared_ptr<Segment> mapped) : segment(std::move(mapped)) {}
 
   std::shared_ptr<Segment> segment;
-  std::unordered_map<std::uint32_t, SharedBlock*> live;  // blocks used in this process
-  std::vector<Arrival*> arrivals;                        // messages being unpacked
+  std::vector<SharedBlock*> live;  // blocks used in this process, by index; null for others
+  std::size_t live_count = 0;
+  std::vector<Arrival*> arrivals;  // messages being unpacked
 
   // --- Of segments made here.
   std::optional<RangeAllocator> ranges;
@@ -47,7 +48,10 @@ struct PoolSegment {
   // The block that stands for this range in this process from now on.
   [[nodiscard]] std::shared_ptr<SharedBlock> enter(std::uint32_t index, std::size_t offset,
                                                    std::size_t nbytes, bool fresh);
-  [[nodiscard]] bool is_idle() const { return live.empty() && arrivals.empty() && !ranges; }
+  [[nodiscard]] SharedBlock* find_live(std::uint32_t index) const {
+    return index < live.size() ? live[index] : nullptr;
+  }
+  [[nodiscard]] bool is_idle() const { return live_count == 0 && arrivals.empty() && !ranges; }
 };
 
 // A block that is to be handed out again.

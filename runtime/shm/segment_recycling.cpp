@@ -77,7 +77,7 @@ void PoolState::look_at_given(Shelf& shelf, Bin& bin, std::size_t most) {
   for (std::size_t looks = std::min(most, bin.given.size()); looks > 0; --looks) {
     const Used used = bin.given.front();
     bin.given.pop_front();
-    if (used.home->live.contains(used.index)) {
+    if (used.home->find_live(used.index) != nullptr) {
       // It came home with a message.
       used.home->busy_blocks.at(used.index).listed = false;
     } else if (used.home->segment->is_free(used.index)) {
@@ -96,7 +96,7 @@ void PoolState::strike_dead(Shelf& shelf) {
   for (const auto& of_kind : shelf.segments) {
     for (PoolSegment* home : of_kind) {
       // Only blocks that were let go here can be waiting for a dead holder.
-      if (home->busy_blocks.size() == home->live.size()) continue;
+      if (home->busy_blocks.size() == home->live_count) continue;
       home->segment->close_flight();
       home->segment->strike_dead();
     }

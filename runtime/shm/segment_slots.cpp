@@ -114,6 +114,7 @@ std::shared_ptr<Flight> Segment::open_flight() {
 std::shared_ptr<Flight> Segment::depart(std::span<const std::uint32_t> blocks) {
   check(takes_part_, ErrorKind::unsupported, "Segment", "this process gave up its part in segment ",
         id_.to_string());
+  for (const std::uint32_t block : blocks) fetch_holders(block);
   // But for pooled flights, each block may be in one message at a time: the receiver's taking it
   // must not end another's hold. Blocks that have been received no longer carry the flight's slot.
   const auto on_board = [this](std::uint32_t block) {

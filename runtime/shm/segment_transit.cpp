@@ -70,6 +70,11 @@ Arrival::~Arrival() {
   if (home_->is_idle()) state_->drop_idle(false);
 }
 
+void Arrival::expect(const BlockHandle& handle) {
+  expected_.push_back({handle.index, false});
+  home_->segment->fetch_holders(handle.index);
+}
+
 void Arrival::refuse(const BlockHandle& handle, const char* why) const {
   throw Error(
       {.kind = ErrorKind::malformed,
@@ -81,15 +86,14 @@ void Arrival::refuse(const BlockHandle& handle, const char* why) const {
 std::shared_ptr<SharedBlock> Arrival::take(const BlockHandle& handle) {
   const std::scoped_lock hold(state_->mutex);
   Segment& segment = *home_->segment;
-  if (handle.nbytes == 0 || handle.offset % alignof(HolderSet) != 0 ||
-      handle.offset >= segment.nbytes() || handle.nbytes > segment.nbytes() - handle.offset)
+  if (handle.index >= segment.blocks() || handle.nbytes == 0 ||
+      handle.offset % alignof(HolderSet) != 0 || handle.offset >= segment.nbytes() ||
+      handle.nbytes > segment.nbytes() - handle.offset)
     refuse(handle, "reaches outside");
-  const auto living = home_->live.find(handle.index);
-  const bool lives = living != home_->live.end() && living->second != nullptr;
-  if (lives &&
-      (living->second->offset() != handle.offset || living->second->nbytes() != handle.nbytes))
+  const SharedBlock* const living = home_->find_live(handle.index);
+  if (living != nullptr && (living->offset() != handle.offset || living->nbytes() != handle.nbytes))
     refuse(handle, "is another range here");
-  if (home_->ranges && !lives) {
+  if (home_->ranges && living == nullptr) {
     const auto busy = home_->busy_blocks.find(handle.index);
     if (busy == home_->busy_blocks.end() || busy->second.place.offset != handle.offset ||
         handle.nbytes > busy->second.place.capacity)
@@ -104,14 +108,15 @@ std::shared_ptr<SharedBlock> Arrival::take(const BlockHandle& handle) {
   if (looked == expected_.size()) refuse(handle, "was not announced");
   if (!expected_[next_].taken) {
     if (!segment.arrive(handle.index, kind_, flight_)) {
-      if (!lives) segment.let_go(handle.index);
+      if (living == nullptr) segment.let_go(handle.index);
       refuse(handle, "is not held by the message");
     }
     expected_[next_].taken = true;
+  } else {
+    segment.hold(handle.index);  // which may have been let go since
   }
-  if (lives)
-    if (auto block = living->second->weak_from_this().lock()) return block;
-  segment.hold(handle.index);  // also where it was taken from this message before, and let go
+  if (living != nullptr)
+    if (auto block = home_->live[handle.index]->weak_from_this().lock()) return block;
   return home_->enter(handle.index, handle.offset, handle.nbytes, false);
 }
 

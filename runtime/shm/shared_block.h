@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,6 +52,12 @@ class SharedBlock : public std::enable_shared_from_this<SharedBlock> {
   void fill_zero() noexcept;
   void prefault() noexcept;
 
+  // What a layer above made over these bytes, to be found again when the block comes again; one that
+  // may be written to and one that may not. That layer guards it.
+  [[nodiscard]] std::weak_ptr<void>& made_over(bool read_only) {
+    return made_over_[read_only ? 1 : 0];
+  }
+
   // This process among those that have the segment mapped: a number that no other living process
   // has. And whether another's owner lives, and its process id, which is for people.
   [[nodiscard]] Slot slot() const;
@@ -68,6 +75,7 @@ class SharedBlock : public std::enable_shared_from_this<SharedBlock> {
   std::uint32_t index_;
   bool fresh_;
   std::size_t offset_, nbytes_;
+  std::array<std::weak_ptr<void>, 2> made_over_;
 };
 
 }  // namespace shoal

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +12,7 @@
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/tensor/tensor.h"
+#include "support/expect_error.h"
 #include "support/in_child.h"
 #include "support/peer.h"
 #include "support/shm_names.h"
@@ -104,6 +106,29 @@ TEST_P(PoolOf, NeverHandsOutWhatAMessageHolds) {
   pool().abandon(message);
   message.clear();
   EXPECT_EQ(block(kMiB)->data(), where);
+}
+
+TEST_P(PoolOf, RefusesHandlesThatNoMessageCanHave) {
+  const auto sent = block(1000);
+  constexpr std::uint32_t kMany = 1 << 20;  // more than the segment has
+  const BlockHandle good{sent->index(), sent->offset(), sent->nbytes()};
+  const BlockHandle bad[] = {
+      {kMany, good.offset, good.nbytes},           {UINT32_MAX, good.offset, good.nbytes},
+      {good.index + 1, good.offset, good.nbytes},  {good.index, UINT64_MAX - 63, good.nbytes},
+      {good.index, good.offset + 64, good.nbytes}, {good.index, good.offset, 0},
+      {good.index, good.offset, UINT64_MAX},       {good.index, good.offset, good.nbytes + 1},
+  };
+  for (const BlockHandle& handle : bad) {
+    const std::vector<Departure> message = pool().depart(std::span(&sent, 1));
+    const Flight& flight = *message.at(0).flight;
+    const auto arrival =
+        pool().arrive(sent->segment_id(), Fd(::dup(flight.memory.get())), flight.kind, flight.slot);
+    arrival->expect(handle);
+    arrival->expect(good);
+    expect_error(
+        ErrorKind::malformed, [&] { (void)arrival->take(handle); }, concat("block ", handle.index));
+    EXPECT_EQ(arrival->take(good), sent);
+  }
 }
 
 TEST_P(PoolOf, NeverHandsOutWhatAnotherProcessHolds) {
