@@ -52,8 +52,8 @@ class SharedBlock : public std::enable_shared_from_this<SharedBlock> {
   void fill_zero() noexcept;
   void prefault() noexcept;
 
-  // What a layer above made over these bytes, to be found again when the block comes again; one that
-  // may be written to and one that may not. That layer guards it.
+  // What a layer above made over these bytes, to be found again when the block comes again; one
+  // that may be written to and one that may not. That layer guards it.
   [[nodiscard]] std::weak_ptr<void>& made_over(bool read_only) {
     return made_over_[read_only ? 1 : 0];
   }
