@@ -13,8 +13,12 @@ build_packages=(
   libcli11-dev
   libdlpack-dev
   libeigen3-dev
+  libspdlog-dev
+  libsystemd-dev
   ninja-build
   nlohmann-json3-dev
+  prometheus-cpp-dev
+  scdoc
   zlib1g-dev
 )
 # To build and run the tests, and build the benchmarks; ccache since three presets compile much of the same.
@@ -24,6 +28,7 @@ test_packages=(
   libgtest-dev
   librapidcheck-dev
   procps
+  systemd
 )
 # To compare with others, as bench/compare.sh does, and to count system calls, as bench/syscalls.sh.
 peer_packages=(

@@ -4,8 +4,8 @@
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/base/unix_socket.h"
+#include "shoal/runtime/base/wire.h"
 #include "shoal/runtime/ipc/storage_handle.h"
-#include "shoal/runtime/ipc/wire.h"
 
 // A packet: magic, version, flags; then the body, or where in shared memory the body lies.
 //

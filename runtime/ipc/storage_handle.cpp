@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "shoal/runtime/base/error.h"
-#include "shoal/runtime/ipc/wire.h"
+#include "shoal/runtime/base/wire.h"
 
 namespace shoal {
 namespace {

@@ -1,13 +1,28 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <string_view>
 
 namespace shoal {
 
-// Removes from /dev/shm the named segments that only dead processes held: those of which nobody has
-// a lock (slot_lock.h). Touches only files of this user that carry this process' name prefix, and
-// keeps whatever it cannot open or judge. Any process may call it at any time. Returns how many it
-// removed.
+// What became of a name that was to be reaped.
+enum class ReapOutcome {
+  removed,
+  live,     // somebody holds it, or may come to
+  foreign,  // another user's, and we are not root
+  unknown,  // no segment of this layout, or not to be opened
+  gone,     // there was none
+};
+
+[[nodiscard]] std::string_view to_string(ReapOutcome outcome);
+
+// Removes the name from /dev/shm if it is a named segment's that nobody has a lock on
+// (slot_lock.h): then only dead processes held it. Keeps what it cannot judge. Any process may call
+// it at any time.
+ReapOutcome reap_segment(const std::string& name) noexcept;
+
+// The same for all names with this process' prefix. Returns how many it removed.
 std::size_t reap_orphans();
 
 }  // namespace shoal

@@ -1,4 +1,5 @@
 #include "shoal/runtime/shm/segment.h"
+#include "shoal/runtime/shm/manager_client.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -184,7 +185,15 @@ Segment::Segment(std::size_t nbytes, std::uint32_t blocks, SharingStrategy strat
   std::ranges::copy(prefix, control().name_prefix.begin());
   for (;;) {
     name_ = name_for(prefix, id_);
-    if (shm_directory::link(memory_, name_)) return;
+    // Told first: nothing that has a name goes unwatched, whenever we are killed.
+    manager::hold(name_);
+    try {
+      if (shm_directory::link(memory_, name_)) return;
+    } catch (...) {
+      manager::release(name_);
+      throw;
+    }
+    manager::release(name_);
     id_ = SegmentId::random();
     control().header.id = id_;
   }
@@ -203,7 +212,9 @@ Segment::Segment(const Fd& memory, const SegmentId& expected) : id_(expected), o
   // Its maker may have another prefix than we. Copied before it is looked at.
   const std::array<char, 56> text = control().name_prefix;
   const std::string_view prefix(text.data(), ::strnlen(text.data(), text.size()));
-  if (shm_directory::is_name_prefix(prefix)) name_ = name_for(prefix, id_);
+  if (!shm_directory::is_name_prefix(prefix)) return;
+  name_ = name_for(prefix, id_);
+  manager::hold_if_reachable(name_);
 }
 
 void Segment::rejoin(const Fd& memory) {
@@ -223,7 +234,9 @@ void Segment::leave() noexcept {
   if (!std::exchange(takes_part_, false)) return;
   // Two that leave at once: each frees its slot first, then one of them gets all of them.
   unlock_slot(memory_.get(), slot_);
-  if (!name_.empty() && try_lock_all_slots(memory_.get())) remove_name();
+  if (name_.empty()) return;
+  if (try_lock_all_slots(memory_.get())) remove_name();
+  manager::release(name_);
 }
 
 void Segment::remove_name() noexcept {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "shoal/runtime/shm/manager_client.h"
 #include "shoal/runtime/shm/segment_pool_state.h"
 
 // The pool around the forks and the end of its process.
@@ -38,6 +39,7 @@ void PoolState::leave_named_segments() {
 
 void PoolState::before_fork() noexcept {
   mutex.lock();
+  manager::prepare_fork();
   for (const auto& [id, home] : segments) {
     std::vector<std::uint32_t> held;
     held.reserve(home->live_count);
@@ -49,10 +51,12 @@ void PoolState::before_fork() noexcept {
 
 void PoolState::after_fork_in_parent() noexcept {
   for (const auto& [id, home] : segments) home->segment->after_fork_in_parent();
+  manager::after_fork_in_parent();
   mutex.unlock();
 }
 
 void PoolState::after_fork_in_child() noexcept {
+  manager::after_fork_in_child();
   // What the parent made stays the parent's to hand out.
   shelves = {};
   live_bytes = live_blocks = empty_bytes = 0;

@@ -46,6 +46,11 @@ bool slot_is_locked(int fd, Slot slot) noexcept {
   return ::fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
+bool any_slot_is_locked(int fd) noexcept {
+  struct flock lock = range(F_WRLCK, 0, 0);
+  return ::fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
 bool try_lock_all_slots(int fd) noexcept {
   struct flock lock = range(F_WRLCK, 0, 0);
   return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;

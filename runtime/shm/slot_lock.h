@@ -26,6 +26,9 @@ void unlock_slot(int fd, Slot slot) noexcept;
 // Whether another open file has the slot's lock. In doubt yes.
 [[nodiscard]] bool slot_is_locked(int fd, Slot slot) noexcept;
 
+// The same for all slots at once.
+[[nodiscard]] bool any_slot_is_locked(int fd) noexcept;
+
 // Takes all slots at once, which succeeds only if nobody else has any: then nobody holds the
 // segment, and nobody can come to. False in doubt.
 [[nodiscard]] bool try_lock_all_slots(int fd) noexcept;

@@ -14,7 +14,7 @@
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/base/unix_socket.h"
-#include "shoal/runtime/ipc/wire.h"
+#include "shoal/runtime/base/wire.h"
 #include "shoal/runtime/tensor/ops.h"
 #include "support/peer.h"
 #include "support/shm_names.h"

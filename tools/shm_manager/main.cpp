@@ -1,0 +1,26 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "shoal/runtime/base/version.h"
+#include "shoal/tools/shm_manager/command.h"
+
+int main(int argc, char** argv) {
+  using namespace shoal::tools;
+  CLI::App app("Watches and tidies the named shared memory of Shoal's programs.", "shm-manager");
+  app.set_version_flag("--version", "shm-manager " + std::string(shoal::kVersion));
+  app.require_subcommand(1);
+  Command chosen;
+  add_serve(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kUsage;
+  }
+  try {
+    return chosen();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "shm-manager: %s\n", error.what());
+    return kFailed;
+  }
+}
