@@ -17,6 +17,7 @@ build_packages=(
   libsystemd-dev
   ninja-build
   nlohmann-json3-dev
+  pkg-config
   prometheus-cpp-dev
   scdoc
   zlib1g-dev

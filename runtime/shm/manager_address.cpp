@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -13,7 +14,6 @@
 #include <cstring>
 
 #include "shoal/runtime/base/error.h"
-#include "shoal/runtime/shm/slot_lock.h"
 
 namespace shoal::manager {
 namespace {
@@ -44,19 +44,25 @@ Fd make_socket() {
   return socket;
 }
 
-// Held for a few system calls at a time, by those who change what stands at the path.
+std::string folder_of(const std::string& socket_path) {
+  return socket_path.substr(0, socket_path.rfind('/'));
+}
+
+// Held for a few system calls at a time, by those who change what stands at the path. A lock on the
+// folder, so that no file for it is left behind; the kernel drops it with the process.
 class PathLock {
  public:
   PathLock(const std::string& socket_path, Deadline deadline) {
-    const std::string path = socket_path + ".lock";
-    file_ = Fd{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
-    if (!file_) throw_errno("open", path);
+    const std::string folder = folder_of(socket_path);
+    folder_ = Fd{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    if (!folder_) throw_errno("open", folder);
     // The kernel has no such wait with a deadline, so look again, a millisecond apart.
-    while (!try_lock_slot(file_.get(), 0)) {
+    while (::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("flock", folder);
       if (deadline.expired())
         throw Error({.kind = ErrorKind::timed_out,
-                     .call = "lock",
-                     .subject = path,
+                     .call = "flock",
+                     .subject = folder,
                      .reason = "another process has held it all the time",
                      .remedy = "If it is stopped, let it go on or end it"});
       ::poll(nullptr, 0, 1);
@@ -64,7 +70,7 @@ class PathLock {
   }
 
  private:
-  Fd file_;
+  Fd folder_;
 };
 
 }  // namespace
@@ -93,7 +99,7 @@ std::string socket_path() {
 }
 
 void prepare_folder(const std::string& socket_path) {
-  const std::string folder = socket_path.substr(0, socket_path.rfind('/'));
+  const std::string folder = folder_of(socket_path);
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
     throw_errno("mkdir", folder, "Set SHOAL_MANAGER to a path in a folder of your own");
   struct stat about {};

@@ -31,7 +31,8 @@ struct Membership {
 };
 
 Membership& membership() {
-  static auto* instance = new Membership;  // segments are still given back while statics are destroyed
+  static auto* instance =
+      new Membership;  // segments are still given back while statics are destroyed
   return *instance;
 }
 

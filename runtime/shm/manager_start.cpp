@@ -51,13 +51,14 @@ Fd above_streams(const Fd& fd) {
 
 class SpawnSettings {
  public:
-  SpawnSettings(const Fd& listener, const Fd& errors) {
+  SpawnSettings(const Fd& listener, const Fd& errors)
+      : listener_(above_streams(listener)), errors_(above_streams(errors)) {
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawnattr_init(&attributes);
     ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    ::posix_spawn_file_actions_adddup2(&actions, errors.get(), 2);
-    ::posix_spawn_file_actions_adddup2(&actions, listener.get(), kListener);
+    ::posix_spawn_file_actions_adddup2(&actions, errors_.get(), 2);
+    ::posix_spawn_file_actions_adddup2(&actions, listener_.get(), kListener);
     // Nothing of the caller's signals: it may block or ignore those that end a manager.
     sigset_t none, all;
     ::sigemptyset(&none);
@@ -75,6 +76,9 @@ class SpawnSettings {
   }
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
+
+ private:
+  Fd listener_, errors_;
 };
 
 struct Started {
@@ -97,7 +101,7 @@ Started run(const std::string& program, const std::string& socket_path, const Fd
   argv.push_back(nullptr);
   pid_t pid = -1;
   {
-    const SpawnSettings settings(above_streams(listener), above_streams(writing));
+    const SpawnSettings settings(listener, writing);
     const int failed = ::posix_spawnp(&pid, program.c_str(), &settings.actions,
                                       &settings.attributes, argv.data(), environ);
     if (failed != 0) throw_errno(failed, "posix_spawn", program, kRemedy);

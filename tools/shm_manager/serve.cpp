@@ -1,0 +1,195 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <cstdlib>
+#include <memory>
+
+#include "shoal/runtime/base/error.h"
+#include "shoal/runtime/shm/descriptor_limit.h"
+#include "shoal/runtime/shm/manager_address.h"
+#include "shoal/runtime/shm/shm_directory.h"
+#include "shoal/tools/shm_manager/command.h"
+#include "shoal/tools/shm_manager/server.h"
+#include "shoal/tools/shm_manager/supervisor.h"
+
+namespace shoal::tools {
+namespace {
+
+constexpr double kPatienceS = 2;
+constexpr double kPrivateIdleS = 30;
+
+// "<6>": the journal takes a line's priority from it (sd-daemon(3)).
+class PriorityFlag : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
+              spdlog::memory_buf_t& out) override {
+    char digit = '6';
+    if (message.level == spdlog::level::debug) digit = '7';
+    if (message.level == spdlog::level::warn) digit = '4';
+    if (message.level >= spdlog::level::err) digit = '3';
+    for (const char c : {'<', digit, '>'}) out.push_back(c);
+  }
+  [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<PriorityFlag>();
+  }
+};
+
+void log_to_standard_error(const std::string& level) {
+  const bool plain = std::getenv("NO_COLOR") != nullptr;
+  spdlog::set_default_logger(spdlog::stderr_color_st(
+      "shm-manager", plain ? spdlog::color_mode::never : spdlog::color_mode::automatic));
+  if (std::getenv("JOURNAL_STREAM") != nullptr) {
+    auto formatter = std::make_unique<spdlog::pattern_formatter>();
+    formatter->add_flag<PriorityFlag>('*').set_pattern("%*%v");
+    spdlog::set_formatter(std::move(formatter));
+  } else {
+    spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %^%l%$: %v");
+  }
+  set_log_level(level);
+}
+
+// The listening socket, whoever made it.
+struct Listener {
+  Fd socket;
+  std::string path;  // which is ours to remove at the end; empty where it is not
+};
+
+Listener find_listener(const ServeOptions& options) {
+  if (Fd passed = socket_from_supervisor()) return {std::move(passed), {}};
+  std::string path = options.socket;
+  if (path.empty()) {
+    check(!manager::is_off(), ErrorKind::invalid_argument, "serve",
+          "SHOAL_MANAGER=off leaves no place for the socket. Name one: --socket PATH");
+    path = manager::socket_path();
+  }
+  if (options.listen_fd >= 0) {
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (::getsockopt(options.listen_fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0)
+      throw_errno("getsockopt", concat("--listen-fd ", options.listen_fd));
+    check(listens != 0, ErrorKind::invalid_argument, "serve", "--listen-fd does not listen");
+    ::fcntl(options.listen_fd, F_SETFD, FD_CLOEXEC);
+    return {Fd{options.listen_fd}, path};
+  }
+  manager::prepare_folder(path);
+  Fd made = manager::listen_at(path, in_seconds(kPatienceS));
+  if (!made)
+    throw Error({.kind = ErrorKind::system,
+                 .call = "serve",
+                 .subject = path,
+                 .reason = "a manager listens there already",
+                 .remedy = "shm-manager status shows it; or choose another --socket"});
+  return {std::move(made), path};
+}
+
+// The process that whoever started us waits for ends, in success; another one goes on, which is
+// nobody's child, in the session that was made for it.
+void go_on_alone() {
+  const pid_t child = ::fork();
+  if (child < 0) throw_errno("fork");
+  if (child > 0) ::_exit(kOk);
+  const Fd nothing{::open("/dev/null", O_RDWR | O_CLOEXEC)};
+  if (nothing)
+    for (const int stream : {0, 1, 2}) ::dup2(nothing.get(), stream);
+  if (::chdir("/") != 0) spdlog::warn("the current folder stays in use");
+}
+
+int serve(ServeOptions options) {
+  log_to_standard_error(options.limits.log_level);
+  const Limits given = options.limits;
+  if (!options.config.empty()) {
+    options.limits = read_limits(options.config, given);
+    set_log_level(options.limits.log_level);
+  }
+  (void)raise_descriptor_limit();
+  ::signal(SIGPIPE, SIG_IGN);  // a closed log is no reason to end
+  Listener listener = find_listener(options);
+  if (options.is_private) go_on_alone();
+
+  boost::asio::io_context loop(1);
+  boost::asio::signal_set ending(loop, SIGTERM, SIGINT), reloading(loop, SIGHUP);
+  Server server(loop, std::move(listener.socket), options);
+  Heartbeat heartbeat(loop, [&] {
+    return concat(server.clients(), " clients hold ", server.names(), " names; ", server.watched(),
+                  " more are watched; ", server.removed(), " removed");
+  });
+  server.on_idle = [&](Fd socket) {
+    if (listener.path.empty() ||
+        !manager::stop_listening(socket, listener.path, in_seconds(kPatienceS)))
+      return socket;
+    loop.stop();
+    return Fd{};
+  };
+  ending.async_wait([&](const boost::system::error_code& failed, int signal) {
+    if (failed) return;
+    spdlog::info("ending at signal {}", signal);
+    notify_stopping();
+    if (!listener.path.empty()) ::unlink(listener.path.c_str());
+    server.drain();
+    loop.stop();
+  });
+  std::function<void()> wait_for_reload = [&] {
+    reloading.async_wait([&](const boost::system::error_code& failed, int /*signal*/) {
+      if (failed) return;
+      notify_reloading();
+      try {
+        if (!options.config.empty()) {
+          const Limits limits = read_limits(options.config, given);
+          server.set_limits(limits);
+          set_log_level(limits.log_level);
+        }
+        spdlog::info("read {} again", options.config.empty() ? "nothing" : options.config);
+      } catch (const Error& error) {
+        spdlog::error("keeping the limits as they were: {}", error.what());
+      }
+      notify_ready();
+      wait_for_reload();
+    });
+  };
+  wait_for_reload();
+  server.start();
+  notify_ready();
+  spdlog::info("watching names that start with {}", options.prefix);
+  loop.run();
+  return kOk;
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, Command& chosen) {
+  auto* command = app.add_subcommand("serve", "Watches until it is ended by SIGTERM.");
+  const auto options = std::make_shared<ServeOptions>();
+  options->prefix = shm_directory::name_prefix();
+  command->option_defaults()->always_capture_default();
+  command->add_option("--socket", options->socket, "Where to listen, instead of where clients look")
+      ->type_name("PATH");
+  command->add_option("--prefix", options->prefix, "What the names start with that are swept")
+      ->check([](const std::string& text) {
+        return shm_directory::is_name_prefix(text) ? std::string() : "is no prefix of names";
+      });
+  command
+      ->add_option("--config", options->config,
+                   "A file of limits, read again at SIGHUP; it has the last word")
+      ->type_name("FILE");
+  command->add_flag("--private", options->is_private,
+                    "Goes on in the background, and ends when there is nothing to watch");
+  command->add_option("--listen-fd", options->listen_fd, "A listening socket that was inherited")
+      ->check(CLI::Range(3, 1'000'000));
+  auto* idle = command
+                   ->add_option("--idle-exit", options->idle_exit_s,
+                                "End after so many seconds with nothing to watch; 0: never")
+                   ->check(CLI::Range(0.0, 1e9));
+  add_limit_options(*command, options->limits);
+  command->callback([options, idle, &chosen] {
+    if (options->is_private && idle->count() == 0) options->idle_exit_s = kPrivateIdleS;
+    chosen = [options] { return serve(*options); };
+  });
+}
+
+}  // namespace shoal::tools

@@ -1,0 +1,214 @@
+#include "shoal/tools/shm_manager/server.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "shoal/runtime/base/error.h"
+#include "shoal/runtime/shm/shm_directory.h"
+
+namespace shoal::tools {
+namespace {
+
+using manager::Frame;
+using manager::Verb;
+
+constexpr int kClientsATurn = 64;
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+std::chrono::nanoseconds seconds(double s) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(s));
+}
+
+Frame refused(std::string why) { return {.verb = Verb::refused, .reason = std::move(why)}; }
+
+// Whether a client of this user may name it: its own, or one that is still to be made.
+bool may_name(std::uint32_t uid, const std::string& name) {
+  struct stat about {};
+  const std::string path = concat(shm_directory::kPath, '/', name);
+  return uid == 0 || ::lstat(path.c_str(), &about) != 0 || about.st_uid == uid;
+}
+
+}  // namespace
+
+Server::Server(boost::asio::io_context& loop, Fd listener, const ServeOptions& options)
+    : loop_(loop),
+      options_(options),
+      listener_(loop, listener.get()),
+      accept_pause_(loop),
+      sweep_timer_(loop),
+      idle_timer_(loop),
+      watch_list_(loop, [this](const std::string& name) { return holdings_.is_held(name); }) {
+  (void)listener.release();
+  listener_.native_non_blocking(true);
+  watch_list_.on_removed = [this](const std::string& name) {
+    ++removed_;
+    spdlog::info("removed {}, which nobody holds any more", name);
+  };
+}
+
+void Server::start() {
+  wait_for_client();
+  sweep();
+  if (options_.idle_exit_s > 0) look_for_idleness();
+}
+
+void Server::set_limits(const Limits& limits) {
+  options_.limits = limits;
+  for (const auto& [id, session] : sessions_) session->set_rate(limits.max_rate);
+}
+
+void Server::wait_for_client() {
+  listener_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                       [this](const boost::system::error_code& failed) {
+                         if (!failed) accept_clients();
+                       });
+}
+
+void Server::accept_clients() {
+  for (int i = 0; i < kClientsATurn; ++i) {
+    Fd socket{::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+    if (socket) {
+      admit(std::move(socket));
+    } else if (errno == EAGAIN) {
+      break;
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      // Out of descriptors or memory: those who are here may go meanwhile.
+      spdlog::warn("no client can be accepted for now: {}", std::strerror(errno));
+      return pause_accepting();
+    }
+  }
+  wait_for_client();
+}
+
+void Server::pause_accepting() {
+  accept_pause_.expires_after(kAcceptPause);
+  accept_pause_.async_wait([this](const boost::system::error_code& failed) {
+    if (!failed) accept_clients();
+  });
+}
+
+void Server::admit(Fd socket) {
+  const bool full = sessions_.size() >= options_.limits.max_clients;
+  try {
+    const auto session = std::make_shared<Session>(
+        loop_, std::move(socket), next_id_++, options_.limits.max_rate,
+        [this](Session& from, const Frame& request) { return answer(from, request); },
+        [this](Session& ended) { end(ended); });
+    if (full) {
+      spdlog::warn("refused process {}: there are {} clients", session->pid(), sessions_.size());
+      session->refuse(concat("it has ", sessions_.size(), " clients, as many as --max-clients"));
+      return;
+    }
+    sessions_.emplace(session->id(), session);
+    session->start();
+  } catch (const std::exception& error) {
+    spdlog::warn("a client could not be accepted: {}", error.what());
+  }
+}
+
+void Server::end(Session& session) {
+  const auto left = holdings_.end(session.id());
+  spdlog::debug("process {} has ended its connection, and held {} names alone", session.pid(),
+                left.size());
+  for (const std::string& name : left) watch_list_.add(name);
+  // It may have had messages on their way, which held what others made.
+  watch_list_.hurry();
+  sessions_.erase(session.id());
+}
+
+Frame Server::answer(Session& session, const Frame& request) {
+  if (request.verb == Verb::hello) {
+    session.set_greeted();
+    if (request.pid != 0) session.set_pid(request.pid);
+    return {.verb = Verb::welcome, .pid = static_cast<std::uint32_t>(::getpid())};
+  }
+  if (!session.greeted()) return refused("say hello first");
+  switch (request.verb) {
+    case Verb::hold:
+      return hold(session, request);
+    case Verb::release:
+      return release(session, request);
+    case Verb::report:
+      return report(request.first);
+    default:
+      return refused("that is for the manager to say");
+  }
+}
+
+Frame Server::hold(Session& session, const Frame& request) {
+  const std::size_t held = holdings_.names_of(session.id());
+  if (held + request.names.size() > options_.limits.max_names)
+    return refused(concat("a client may hold ", options_.limits.max_names,
+                          " names (--max-names), and this one holds ", held));
+  for (const std::string& name : request.names)
+    if (!may_name(session.uid(), name)) return refused(concat(name, " is another user's"));
+  for (const std::string& name : request.names) holdings_.hold(session.id(), name);
+  return {.verb = Verb::done};
+}
+
+Frame Server::release(Session& session, const Frame& request) {
+  for (const std::string& name : request.names) {
+    // Only what it held: to be looked at is a right, too.
+    if (holdings_.is_held_by(session.id(), name) && holdings_.release(session.id(), name))
+      watch_list_.add(name);
+  }
+  return {.verb = Verb::done};
+}
+
+Frame Server::report(std::uint32_t first) const {
+  Frame frame{
+      .verb = Verb::clients, .first = first, .total = static_cast<std::uint32_t>(sessions_.size())};
+  std::uint32_t number = 0;
+  for (const auto& [id, session] : sessions_) {
+    if (number++ < first) continue;
+    if (frame.clients.size() == manager::kMostClients) break;
+    frame.clients.push_back({.pid = session->pid(),
+                             .uid = session->uid(),
+                             .connected_s = session->connected_s(),
+                             .messages = session->messages(),
+                             .holds = holdings_.names_of(id)});
+  }
+  return frame;
+}
+
+void Server::sweep() {
+  for (std::string& name : shm_directory::list(concat(options_.prefix, "segment-")))
+    if (manager::is_segment_name(name) && !holdings_.is_held(name) && !watch_list_.contains(name))
+      watch_list_.add(std::move(name));
+  sweep_timer_.expires_after(seconds(options_.limits.sweep_s));
+  sweep_timer_.async_wait([this](const boost::system::error_code& failed) {
+    if (!failed) sweep();
+  });
+}
+
+void Server::look_for_idleness() {
+  const bool is_idle = sessions_.empty() && watch_list_.empty();
+  if (is_idle && was_idle_) {
+    Fd listener = on_idle(Fd{listener_.release()});
+    if (!listener) return;
+    listener_.assign(listener.release());
+    wait_for_client();
+  }
+  was_idle_ = is_idle;
+  // Idle at two looks in a row, so after one to two halves.
+  idle_timer_.expires_after(seconds(options_.idle_exit_s / 2));
+  idle_timer_.async_wait([this](const boost::system::error_code& failed) {
+    if (!failed) look_for_idleness();
+  });
+}
+
+void Server::drain() {
+  boost::system::error_code ignored;
+  for (auto* timer : {&accept_pause_, &sweep_timer_, &idle_timer_}) timer->cancel();
+  listener_.close(ignored);
+  const auto sessions = std::exchange(sessions_, {});
+  for (const auto& [id, session] : sessions) session->close();
+  watch_list_.finish();
+}
+
+}  // namespace shoal::tools

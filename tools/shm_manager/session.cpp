@@ -1,0 +1,145 @@
+#include "shoal/tools/shm_manager/session.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <span>
+
+#include "shoal/runtime/base/error.h"
+#include "shoal/runtime/base/unix_socket.h"
+
+namespace shoal::tools {
+namespace {
+
+constexpr int kMessagesATurn = 16;
+
+using Descriptor = boost::asio::posix::stream_descriptor;
+
+}  // namespace
+
+Session::Session(boost::asio::io_context& loop, Fd socket, Id id, std::size_t rate, Answer answer,
+                 Ended ended)
+    : answer_(std::move(answer)),
+      ended_(std::move(ended)),
+      socket_(loop),
+      pause_(loop),
+      id_(id),
+      connected_(Clock::now()),
+      rate_(static_cast<double>(rate)),
+      allowance_(rate_),
+      filled_(connected_) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    throw_errno("getsockopt(SO_PEERCRED)");
+  uid_ = peer.uid;
+  pid_ = static_cast<std::uint32_t>(std::max(0, peer.pid));
+  socket_.assign(socket.get());
+  (void)socket.release();
+}
+
+std::uint64_t Session::connected_s() const {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - connected_).count());
+}
+
+void Session::wait_for_request() {
+  socket_.async_wait(Descriptor::wait_read,
+                     [self = shared_from_this()](const boost::system::error_code& failed) {
+                       if (!failed) self->serve_a_turn();
+                     });
+}
+
+void Session::serve_a_turn() {
+  if (closed_) return;
+  if (!unsent_.empty() && !send(std::exchange(unsent_, {}))) return;
+  try {
+    for (int i = 0; i < kMessagesATurn; ++i) {
+      if (!has_allowance()) {
+        pause_.expires_after(std::chrono::milliseconds(10));
+        pause_.async_wait([self = shared_from_this()](const boost::system::error_code& failed) {
+          if (!failed) self->serve_a_turn();
+        });
+        return;
+      }
+      switch (take_one()) {
+        case Took::one:
+          if (!unsent_.empty() || closed_) return;
+          break;
+        case Took::none:
+          return wait_for_request();
+        case Took::end:
+          return close();
+      }
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::peer_gone) refuse(error.what());
+    return close();
+  }
+  // There may be more, after the others have had their turn.
+  wait_for_request();
+}
+
+Session::Took Session::take_one() {
+  std::array<std::byte, manager::kMaxFrame> buffer;
+  std::size_t nbytes = 0;
+  std::vector<Fd> unwanted;  // closed at once
+  switch (receive_packet(socket_.native_handle(), buffer, nbytes, unwanted, in_ms(0))) {
+    case Transfer::closed:
+      return Took::end;
+    case Transfer::timed_out:
+      return Took::none;
+    case Transfer::done:
+      break;
+  }
+  ++messages_;
+  allowance_ -= 1;
+  const manager::Frame request = manager::decode(std::span(buffer).first(nbytes));
+  (void)send(manager::encode(answer_(*this, request)));
+  return Took::one;
+}
+
+bool Session::send(const std::vector<std::byte>& bytes) {
+  const ssize_t sent =
+      ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent >= 0) return true;
+  if (errno == EAGAIN) {
+    unsent_ = bytes;
+    socket_.async_wait(Descriptor::wait_write,
+                       [self = shared_from_this()](const boost::system::error_code& failed) {
+                         if (!failed) self->serve_a_turn();
+                       });
+  } else {
+    close();
+  }
+  return false;
+}
+
+bool Session::has_allowance() {
+  const auto now = Clock::now();
+  const std::chrono::duration<double> passed = now - filled_;
+  filled_ = now;
+  allowance_ = std::min(rate_, allowance_ + passed.count() * rate_);
+  return allowance_ >= 1;
+}
+
+void Session::refuse(const std::string& why) noexcept {
+  try {
+    const auto bytes = manager::encode({.verb = manager::Verb::refused, .reason = why});
+    ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  } catch (const std::exception&) {
+    // It hears nothing then, but the end.
+  }
+}
+
+void Session::close() noexcept {
+  if (std::exchange(closed_, true)) return;
+  boost::system::error_code ignored;
+  pause_.cancel();
+  socket_.close(ignored);
+  ended_(*this);
+}
+
+}  // namespace shoal::tools

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "shoal/runtime/base/fd.h"
+#include "shoal/runtime/shm/manager_protocol.h"
+
+namespace shoal::tools {
+
+// One client's connection. It never makes others wait: it takes a few messages a turn and no more
+// than its rate, and reads nothing while the client does not read what it was answered. Whatever
+// the client sends, the worst that happens is that this connection ends.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  using Id = std::uint64_t;
+  // Answers a request. Called in the loop's thread.
+  using Answer = std::function<manager::Frame(Session&, const manager::Frame&)>;
+  using Ended = std::function<void(Session&)>;
+
+  // `rate`: messages a second.
+  Session(boost::asio::io_context& loop, Fd socket, Id id, std::size_t rate, Answer answer,
+          Ended ended);
+
+  void start() { wait_for_request(); }
+  // The client hears why, if it still listens, and that nobody is there any more.
+  void refuse(const std::string& why) noexcept;
+  // Ends it; `ended` is called, once.
+  void close() noexcept;
+  void set_rate(std::size_t rate) { rate_ = static_cast<double>(rate); }
+
+  [[nodiscard]] Id id() const { return id_; }
+  // As the kernel says.
+  [[nodiscard]] std::uint32_t uid() const { return uid_; }
+  [[nodiscard]] std::uint32_t pid() const { return pid_; }
+  // As the client says: it may be a child of the process that connected, or live in another
+  // namespace. For people only.
+  void set_pid(std::uint32_t pid) { pid_ = pid; }
+  [[nodiscard]] bool greeted() const { return greeted_; }
+  void set_greeted() { greeted_ = true; }
+  [[nodiscard]] std::uint64_t messages() const { return messages_; }
+  [[nodiscard]] std::uint64_t connected_s() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Took { one, none, end };
+  void wait_for_request();
+  void serve_a_turn();
+  [[nodiscard]] Took take_one();
+  // False if the client's buffer is full: then it is sent before anything else is read.
+  [[nodiscard]] bool send(const std::vector<std::byte>& bytes);
+  [[nodiscard]] bool has_allowance();
+
+  Answer answer_;
+  Ended ended_;
+  boost::asio::posix::stream_descriptor socket_;
+  boost::asio::steady_timer pause_;
+  Id id_;
+  std::uint32_t uid_ = 0, pid_ = 0;
+  bool greeted_ = false, closed_ = false;
+  std::uint64_t messages_ = 0;
+  Clock::time_point connected_;
+  std::vector<std::byte> unsent_;
+  // A token bucket, filled at the rate and holding what a second brings.
+  double rate_, allowance_;
+  Clock::time_point filled_;
+};
+
+}  // namespace shoal::tools
