@@ -1,0 +1,317 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shoal/runtime/base/deadline.h"
+#include "shoal/runtime/base/error.h"
+#include "shoal/runtime/base/fd.h"
+#include "shoal/runtime/shm/manager_client.h"
+#include "shoal/runtime/shm/segment.h"
+#include "shoal/runtime/shm/shm_directory.h"
+
+// How a manager bears many clients: each registers its segments at a steady pace, then all are
+// killed. The same for shm-manager and for PyTorch's torch_shm_manager, whose protocol is spoken
+// here as far as registering goes (torch/lib/libshm/core.cpp, version 1.13).
+namespace shoal::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr double kPatienceS = 60;
+
+struct Load {
+  int clients = 1000;
+  int segments = 100;
+  double rate = 20'000;  // registrations a second, all clients together
+};
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("pipe2");
+    reading.reset(ends[0]);
+    writing.reset(ends[1]);
+  }
+  Fd reading, writing;
+};
+
+// How the clients wait for each other.
+struct Gate {
+  Pipe said;  // a byte from each client when it is ready, and when it is done; 'f' if it failed
+  Pipe go;    // ends when all are to begin
+};
+
+// One kind of manager, from the side of a client.
+class Registrar {
+ public:
+  Registrar() = default;
+  Registrar(const Registrar&) = delete;
+  Registrar& operator=(const Registrar&) = delete;
+  virtual ~Registrar() = default;
+  // Makes a segment, to be held until this process ends.
+  virtual std::string make() = 0;
+  virtual void add(const std::string& name) = 0;
+};
+
+class ShoalRegistrar : public Registrar {
+ public:
+  explicit ShoalRegistrar(const std::string& socket) : connection_(socket, in_seconds(kPatienceS)) {
+    (void)connection_.ask({.verb = manager::Verb::report}, in_seconds(kPatienceS));
+  }
+  std::string make() override {
+    segments_.push_back(std::make_unique<Segment>(64, 1, SharingStrategy::file_system));
+    return segments_.back()->name();
+  }
+  void add(const std::string& name) override {
+    (void)connection_.ask({.verb = manager::Verb::hold, .names = {name}}, in_seconds(kPatienceS));
+  }
+
+ private:
+  manager::Connection connection_;
+  std::vector<std::unique_ptr<Segment>> segments_;
+};
+
+class TorchRegistrar : public Registrar {
+ public:
+  TorchRegistrar(const std::string& path, std::string prefix) : prefix_(std::move(prefix)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::ranges::copy(path, address.sun_path);
+    if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+      throw_errno("connect", path);
+  }
+  std::string make() override {
+    std::string name = concat('/', prefix_, ::getpid(), '_', ++count_);
+    const Fd file{::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600)};
+    if (!file || ::posix_fallocate(file.get(), 0, 4096) != 0) throw_errno("shm_open", name);
+    return name;
+  }
+  void add(const std::string& name) override {
+    struct {
+      pid_t pid;
+      char free;
+      char filename[60];
+    } request{};
+    request.pid = ::getpid();
+    std::ranges::copy(name, request.filename);
+    std::array<char, 2> answer{};
+    if (::send(socket_.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
+        ::recv(socket_.get(), answer.data(), answer.size(), MSG_WAITALL) != 2 ||
+        std::memcmp(answer.data(), "OK", 2) != 0)
+      throw_errno("torch_shm_manager");
+  }
+
+ private:
+  Fd socket_{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  std::string prefix_;
+  int count_ = 0;
+};
+
+// A manager as our child, which may tell its address by its standard output.
+struct Server {
+  pid_t pid = -1;
+  Fd output;
+};
+
+Server start(const std::vector<std::string>& command) {
+  Pipe output;
+  Server server{-1, std::move(output.reading)};
+  server.pid = ::fork();
+  if (server.pid != 0) return server;
+  ::dup2(output.writing.get(), STDOUT_FILENO);
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  ::execv(argv[0], argv.data());
+  ::_exit(127);
+}
+
+std::uint64_t peak_memory_kib(pid_t pid) {
+  std::ifstream status(concat("/proc/", pid, "/status"));
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::strtoull(line.c_str() + 6, nullptr, 10);
+  return 0;
+}
+
+std::size_t names_left(const std::string& prefix) { return shm_directory::list(prefix).size(); }
+
+template <class T>
+T* share(std::size_t count) {
+  void* memory =
+      ::mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw_errno("mmap");
+  return static_cast<T*>(memory);
+}
+
+void say(const Gate& gate, char what) {
+  if (::write(gate.said.writing.get(), &what, 1) != 1) ::_exit(1);
+}
+
+// How many of so many clients failed, once each has said something.
+int hear_all(const Gate& gate, int clients) {
+  int failed = 0;
+  for (int i = 0; i < clients; ++i) {
+    char said = 0;
+    if (!wait_ready(gate.said.reading.get(), POLLIN, in_seconds(kPatienceS)) ||
+        ::read(gate.said.reading.get(), &said, 1) != 1)
+      throw Error({.kind = ErrorKind::timed_out, .call = "a client", .reason = "says nothing"});
+    failed += said == 'f';
+  }
+  return failed;
+}
+
+void run_client(Registrar& registrar, const Load& load, int number, Gate& gate, float* took_us) {
+  std::vector<std::string> names;
+  for (int i = 0; i < load.segments; ++i) names.push_back(registrar.make());
+  gate.go.writing.reset();
+  say(gate, 'r');
+  (void)wait_ready(gate.go.reading.get(), POLLIN, kForever);
+  const Seconds interval(load.clients / load.rate);
+  const auto begin =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(interval * number / load.clients);
+  for (int i = 0; i < load.segments; ++i) {
+    std::this_thread::sleep_until(begin +
+                                  std::chrono::duration_cast<Clock::duration>(interval * i));
+    const auto asked = Clock::now();
+    registrar.add(names[static_cast<std::size_t>(i)]);
+    took_us[i] = std::chrono::duration<float, std::micro>(Clock::now() - asked).count();
+  }
+  say(gate, 'd');
+  for (;;) ::pause();
+}
+
+// Looks each millisecond, for what no event tells.
+template <class Done>
+bool wait_for(Done&& done) {
+  const Deadline deadline = in_seconds(kPatienceS);
+  while (!done()) {
+    if (deadline.expired()) return false;
+    ::poll(nullptr, 0, 1);
+  }
+  return true;
+}
+
+template <class MakeRegistrar>
+void measure(const char* title, pid_t manager, const std::string& prefix, const Load& load,
+             MakeRegistrar&& make_registrar) {
+  Gate gate;
+  const std::size_t total =
+      static_cast<std::size_t>(load.clients) * static_cast<std::size_t>(load.segments);
+  float* took_us = share<float>(total);
+  std::vector<pid_t> pids;
+  for (int number = 0; number < load.clients; ++number) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      try {
+        auto registrar = make_registrar();
+        run_client(*registrar, load, number, gate,
+                   took_us + static_cast<std::ptrdiff_t>(number) * load.segments);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s: %s\n", title, error.what());
+        say(gate, 'f');
+        say(gate, 'f');
+      }
+      ::_exit(1);
+    }
+    pids.push_back(pid);
+  }
+  int failed = hear_all(gate, load.clients);
+  const auto begin = Clock::now();
+  gate.go.writing.reset();
+  failed += hear_all(gate, load.clients);
+  const Seconds took = Clock::now() - begin;
+  const auto memory = peak_memory_kib(manager);
+  const auto killed = Clock::now();
+  for (const pid_t pid : pids) ::kill(pid, SIGKILL);
+  for (const pid_t pid : pids) ::waitpid(pid, nullptr, 0);
+  const Seconds dead = Clock::now() - killed;
+  const bool clean = wait_for([&] { return names_left(prefix) == 0; });
+  const Seconds reaped = Clock::now() - killed;
+  std::sort(took_us, took_us + total);
+  const auto at = [&](double share) {
+    return static_cast<double>(took_us[static_cast<std::size_t>(share * (total - 1.0))]) / 1000;
+  };
+  std::printf("%-18s %8.0f/s  %7.2f ms  %7.2f ms  %7.2f ms  %6.1f MiB  %5.2f s  %6.2f s%s\n", title,
+              static_cast<double>(total) / took.count(), at(0.5), at(0.99), at(1),
+              static_cast<double>(memory) / 1024, dead.count(), reaped.count(),
+              failed > 0 ? "  (clients failed)"
+              : clean    ? ""
+                         : "  (not all)");
+  std::fflush(stdout);
+}
+
+int run(const Load& load, const std::string& program, const std::string& torch) {
+  const std::string prefix = concat("shoal-bench-", ::getpid(), "-");
+  shm_directory::set_name_prefix(prefix);
+  ::setenv("SHOAL_MANAGER", "off", 1);  // the bench registers by itself
+  std::printf("%d clients, %d segments each, %.0f registrations a second asked for\n", load.clients,
+              load.segments, load.rate);
+  std::printf("%-18s %10s  %10s  %10s  %10s  %10s  %7s  %8s\n", "", "registered", "median", "p99",
+              "slowest", "memory", "all dead", "reaped");
+  {
+    const std::string socket = concat("/tmp/", prefix, "manager/m.sock");
+    const Server server =
+        start({program, "serve", "--socket", socket, "--prefix", prefix, "--log-level", "error"});
+    wait_for([&] { return std::filesystem::exists(socket); });
+    measure("shm-manager", server.pid, prefix, load,
+            [&] { return std::make_unique<ShoalRegistrar>(socket); });
+    ::kill(server.pid, SIGTERM);
+    ::waitpid(server.pid, nullptr, 0);
+    std::filesystem::remove_all(std::filesystem::path(socket).parent_path());
+  }
+  if (torch.empty()) return 0;
+  const Server server = start({torch});
+  std::array<char, 256> path{};
+  const ssize_t got = ::read(server.output.get(), path.data(), path.size() - 1);
+  std::string socket(path.data(), static_cast<std::size_t>(std::max<ssize_t>(0, got)));
+  while (!socket.empty() && socket.back() == '\n') socket.pop_back();
+  // It ends with its last client, and reaps then.
+  measure("torch_shm_manager", server.pid, prefix, load,
+          [&] { return std::make_unique<TorchRegistrar>(socket, prefix); });
+  for (const std::string& name : shm_directory::list(prefix)) shm_directory::unlink(name);
+  ::kill(server.pid, SIGTERM);
+  ::waitpid(server.pid, nullptr, 0);
+  return 0;
+}
+
+}  // namespace
+}  // namespace shoal::bench
+
+int main(int argc, char** argv) {
+  shoal::bench::Load load;
+  std::string program = SHM_MANAGER, torch;
+  CLI::App app("Measures shm-manager, and torch_shm_manager beside it, under many clients.");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--clients", load.clients, "Processes")->check(CLI::Range(1, 4000));
+  app.add_option("--segments", load.segments, "Segments of each")->check(CLI::Range(1, 10'000));
+  app.add_option("--rate", load.rate, "Registrations a second, of all")
+      ->check(CLI::Range(1.0, 1e9));
+  app.add_option("--manager", program, "The shm-manager to measure");
+  app.add_option("--torch", torch, "A torch_shm_manager to measure, too");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return shoal::bench::run(load, program, torch);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "manager_bench: %s\n", error.what());
+    return 1;
+  }
+}
