@@ -81,7 +81,8 @@ void tell(Membership& self, const std::string& name, Deadline deadline, Connect&
       (void)self.connection->ask({.verb = Verb::hold, .names = {name}}, deadline);
       return;
     } catch (const Error& error) {
-      // What a connection says after an error belongs to no question any more.
+      // A refusal is an answer; after any other error what comes belongs to no question any more.
+      if (error.kind() == ErrorKind::limit_reached) throw;
       self.connection.reset();
       if (error.kind() != ErrorKind::peer_gone || deadline.expired()) throw;
     }

@@ -103,6 +103,18 @@ TEST_F(System, TakesItsSocketFromSystemd) {
   EXPECT_TRUE(std::filesystem::exists(socket())) << "the socket is systemd's to remove";
 }
 
+TEST_F(System, LogsWithPrioritiesForTheJournal) {
+  ::setenv("JOURNAL_STREAM", "8:1", 1);
+  const auto manager = serve();
+  ::unsetenv("JOURNAL_STREAM");
+  const Holder holder = start_holder();
+  holder.peer.kill();
+  EXPECT_TRUE(all_go(holder.names));
+  EXPECT_TRUE(test::soon(
+      [&] { return manager->err().find("<6>removed " + holder.names[0]) != std::string::npos; }))
+      << manager->err();
+}
+
 TEST_F(System, TellsSystemdWhenItIsReadyAndHowItIs) {
   const std::string path = folder_.file("notify");
   const Fd listening{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};

@@ -18,6 +18,7 @@ using manager::Frame;
 using manager::Verb;
 
 constexpr int kClientsATurn = 64;
+constexpr std::size_t kMostTurnedAway = 256;
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 std::chrono::nanoseconds seconds(double s) {
@@ -93,19 +94,22 @@ void Server::pause_accepting() {
 }
 
 void Server::admit(Fd socket) {
-  const bool full = sessions_.size() >= options_.limits.max_clients;
+  const std::size_t most = options_.limits.max_clients;
   try {
     const auto session = std::make_shared<Session>(
         loop_, std::move(socket), next_id_++, options_.limits.max_rate,
         [this](Session& from, const Frame& request) { return answer(from, request); },
         [this](Session& ended) { end(ended); });
-    if (full) {
-      spdlog::warn("refused process {}: there are {} clients", session->pid(), sessions_.size());
-      session->refuse(concat("it has ", sessions_.size(), " clients, as many as --max-clients"));
-      return;
-    }
+    // Those that are turned away stay for a moment; but not any number of them.
+    if (sessions_.size() >= most + kMostTurnedAway) return;
+    const bool full = sessions_.size() >= most;
     sessions_.emplace(session->id(), session);
-    session->start();
+    if (full) {
+      spdlog::warn("refused process {}: there are {} clients", session->pid(), most);
+      session->turn_away(concat("it has ", most, " clients, as many as --max-clients"));
+    } else {
+      session->start();
+    }
   } catch (const std::exception& error) {
     spdlog::warn("a client could not be accepted: {}", error.what());
   }

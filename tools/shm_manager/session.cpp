@@ -52,6 +52,15 @@ void Session::wait_for_request() {
                      });
 }
 
+void Session::turn_away(std::string why) {
+  turned_away_ = std::move(why);
+  pause_.expires_after(std::chrono::seconds(1));
+  pause_.async_wait([self = shared_from_this()](const boost::system::error_code& failed) {
+    if (!failed) self->close();
+  });
+  wait_for_request();
+}
+
 void Session::serve_a_turn() {
   if (closed_) return;
   if (!unsent_.empty() && !send(std::exchange(unsent_, {}))) return;
@@ -96,6 +105,10 @@ Session::Took Session::take_one() {
   }
   ++messages_;
   allowance_ -= 1;
+  if (!turned_away_.empty()) {
+    refuse(turned_away_);
+    return Took::end;
+  }
   const manager::Frame request = manager::decode(std::span(buffer).first(nbytes));
   (void)send(manager::encode(answer_(*this, request)));
   return Took::one;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "shoal/runtime/base/fd.h"
@@ -30,8 +31,9 @@ class Session : public std::enable_shared_from_this<Session> {
           Ended ended);
 
   void start() { wait_for_request(); }
-  // The client hears why, if it still listens, and that nobody is there any more.
-  void refuse(const std::string& why) noexcept;
+  // Instead of start: what the client asks first is refused, then it is closed; it has a second to
+  // ask. (Closed with a question unread, the connection would be reset and the reason lost.)
+  void turn_away(std::string why);
   // Ends it; `ended` is called, once.
   void close() noexcept;
   void set_rate(std::size_t rate) { rate_ = static_cast<double>(rate); }
@@ -57,6 +59,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // False if the client's buffer is full: then it is sent before anything else is read.
   [[nodiscard]] bool send(const std::vector<std::byte>& bytes);
   [[nodiscard]] bool has_allowance();
+  // The client hears why, if it still listens.
+  void refuse(const std::string& why) noexcept;
 
   Answer answer_;
   Ended ended_;
@@ -65,6 +69,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Id id_;
   std::uint32_t uid_ = 0, pid_ = 0;
   bool greeted_ = false, closed_ = false;
+  std::string turned_away_;  // why; empty if it is not
   std::uint64_t messages_ = 0;
   Clock::time_point connected_;
   std::vector<std::byte> unsent_;
