@@ -4,7 +4,7 @@
 #include "shoal/optim/observe.h"
 #include "shoal/optim/train_share.h"
 #include "shoal/runtime/base/error.h"
-#include "shoal/runtime/ipc/wire.h"
+#include "shoal/runtime/base/wire.h"
 
 namespace shoal::optim {
 namespace {
