@@ -135,7 +135,12 @@ Fd listen_at(const std::string& socket_path, Deadline deadline) {
   const PathLock lock(socket_path, deadline);
   if (connect_to(socket_path, deadline)) return Fd{};
   // Nobody listens, and nobody but us may begin to.
-  if (::unlink(socket_path.c_str()) != 0 && errno != ENOENT) throw_errno("unlink", socket_path);
+  struct stat about {};
+  if (::lstat(socket_path.c_str(), &about) == 0) {
+    check(S_ISSOCK(about.st_mode), ErrorKind::unsupported, "shm-manager's socket", socket_path,
+          " is a file of another kind, so it stays");
+    if (::unlink(socket_path.c_str()) != 0 && errno != ENOENT) throw_errno("unlink", socket_path);
+  }
   Fd socket = make_socket();
   // The file that bind makes has this mode from the start.
   if (::fchmod(socket.get(), 0600) != 0 ||

@@ -264,6 +264,13 @@ TEST_F(ManagerSocket, OfADeadManagerIsReplaced) {
   EXPECT_FALSE(listen_at(path_, soon())) << "there is one already";
 }
 
+TEST_F(ManagerSocket, DoesNotTakeThePlaceOfAnythingElse) {
+  write_file(path_, "mine");
+  expect_error(
+      ErrorKind::unsupported, [&] { (void)listen_at(path_, soon()); }, path_);
+  EXPECT_EQ(read_file(path_), "mine");
+}
+
 TEST_F(ManagerSocket, IsHadByOneOfManyThreads) {
   constexpr int kThreads = 20;
   for (const bool stale : {false, true}) {
