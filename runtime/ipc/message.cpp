@@ -60,8 +60,7 @@ std::vector<std::shared_ptr<Storage>> storages_of(std::span<const Tensor* const>
   storages.reserve(tensors.size());
   for (const Tensor* tensor : tensors) storages.push_back(tensor->storage());
   std::ranges::sort(storages);
-  const auto twice = std::ranges::unique(storages);
-  storages.erase(twice.begin(), twice.end());
+  storages.erase(std::unique(storages.begin(), storages.end()), storages.end());
   return storages;
 }
 
