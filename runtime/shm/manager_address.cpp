@@ -74,7 +74,7 @@ std::size_t most_path_bytes() { return sizeof(sockaddr_un::sun_path) - 1; }
 bool is_off() { return variable(kVariable) == "off"; }
 
 std::string socket_path() {
-  const std::string chosen = variable(kVariable);
+  std::string chosen = variable(kVariable);
   if (!chosen.empty()) {
     check(chosen.front() == '/' && chosen.size() <= most_path_bytes(), ErrorKind::invalid_argument,
           kVariable, "\"", chosen, "\" is neither \"off\" nor an absolute path of at most ",
