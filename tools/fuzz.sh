@@ -8,10 +8,11 @@ usage() {
   cat <<'END'
 usage: tools/fuzz.sh [seconds] [target…]
 
-Builds the fuzz targets of tests/fuzz (clang, libFuzzer, AddressSanitizer and
-UndefinedBehaviorSanitizer) and runs those named, or all, at the same time and each for so many
-seconds (default: 60). What they find interesting is kept in build/fuzz/corpus and is where the next
-run starts; what breaks them lies in build/fuzz/findings, and `build/fuzz/bin/TARGET FILE` shows it.
+Installs what is missing (root or sudo), builds the fuzz targets of tests/fuzz with clang, libFuzzer,
+AddressSanitizer and UndefinedBehaviorSanitizer, and runs those named, or all, at the same time and
+each for so many seconds (60 is the default). What they find interesting is kept in
+build/fuzz/corpus, where the next run starts. What breaks them lies in build/fuzz/findings, and
+`build/fuzz/bin/TARGET FILE` shows it.
 
   tools/fuzz.sh                            a minute
   tools/fuzz.sh 3600 fuzz_segment_header   one of them, for an hour
@@ -34,6 +35,7 @@ for target in "${targets[@]}"; do
   [[ -n ${longest[$target]:-} ]] || die "no fuzz target $target; there are: ${!longest[*]}"
 done
 
+"$root/tools/deps.sh" check
 cd "$root"
 step "Configuring fuzz" cmake --preset fuzz
 step "Building fuzz" cmake --build --preset fuzz --parallel "$jobs"
