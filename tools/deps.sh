@@ -37,11 +37,12 @@ peer_packages=(
   python3-torch
   strace
 )
-# To check the tree as .ci/run does.
+# To check the tree as .ci/run does; libFuzzer and clang's sanitizers are in libclang-rt.
 check_packages=(
   clang
   clang-format
   clang-tidy
+  libclang-rt-14-dev
 )
 
 usage() {

@@ -80,7 +80,7 @@ std::size_t most_path_bytes() { return sizeof(sockaddr_un::sun_path) - 1; }
 bool is_off() { return variable(kVariable) == "off"; }
 
 std::string socket_path() {
-  const std::string chosen = variable(kVariable);
+  std::string chosen = variable(kVariable);
   if (!chosen.empty()) {
     check(chosen.front() == '/' && chosen.size() <= most_path_bytes(), ErrorKind::invalid_argument,
           kVariable, "\"", chosen, "\" is neither \"off\" nor an absolute path of at most ",
@@ -141,7 +141,12 @@ Fd listen_at(const std::string& socket_path, Deadline deadline) {
   const PathLock lock(socket_path, deadline);
   if (connect_to(socket_path, deadline)) return Fd{};
   // Nobody listens, and nobody but us may begin to.
-  if (::unlink(socket_path.c_str()) != 0 && errno != ENOENT) throw_errno("unlink", socket_path);
+  struct stat about {};
+  if (::lstat(socket_path.c_str(), &about) == 0) {
+    check(S_ISSOCK(about.st_mode), ErrorKind::unsupported, "shm-manager's socket", socket_path,
+          " is a file of another kind, so it stays");
+    if (::unlink(socket_path.c_str()) != 0 && errno != ENOENT) throw_errno("unlink", socket_path);
+  }
   Fd socket = make_socket();
   // The file that bind makes has this mode from the start.
   if (::fchmod(socket.get(), 0600) != 0 ||

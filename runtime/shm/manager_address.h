@@ -31,7 +31,8 @@ void prepare_folder(const std::string& socket_path);
 [[nodiscard]] Fd connect_to(const std::string& socket_path, Deadline deadline);
 
 // Listens there, and is the only one to: of any number of processes that try at the same time one
-// gets the socket, the others no Fd. A file that a dead manager left is replaced. Throws Error.
+// gets the socket, the others no Fd. A socket that a dead manager left is replaced, a file of any
+// other kind is not. Throws Error.
 [[nodiscard]] Fd listen_at(const std::string& socket_path, Deadline deadline);
 
 // For a manager that wants to end: stops listening and removes the file, unless somebody is

@@ -97,6 +97,7 @@ Started run(const std::string& program, const std::string& socket_path, const Fd
                                     "--socket",        socket_path, "--listen-fd",
                                     concat(kListener), "--prefix",  shm_directory::name_prefix()};
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   pid_t pid = -1;

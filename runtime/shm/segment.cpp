@@ -240,7 +240,8 @@ void Segment::leave() noexcept {
 }
 
 void Segment::remove_name() noexcept {
-  if (!name_.empty()) shm_directory::unlink(name_);
+  // The name comes from the file, and so from whoever wrote that: it may be another segment's.
+  if (!name_.empty()) shm_directory::unlink(name_, memory_);
 }
 
 const std::byte* Segment::read_only_data() {

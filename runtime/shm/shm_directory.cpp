@@ -107,6 +107,19 @@ void unlink(const std::string& name) noexcept {
   }
 }
 
+void unlink(const std::string& name, const Fd& file) noexcept {
+  try {
+    const std::string path = path_of(name);
+    struct stat named {
+    }, about{};
+    if (::lstat(path.c_str(), &named) == 0 && ::fstat(file.get(), &about) == 0 &&
+        named.st_dev == about.st_dev && named.st_ino == about.st_ino)
+      ::unlink(path.c_str());
+  } catch (const std::bad_alloc&) {
+    // Whoever reaps next finds the name.
+  }
+}
+
 std::vector<std::string> list(std::string_view prefix) {
   std::vector<std::string> names;
   std::error_code failed;

@@ -41,6 +41,8 @@ inline constexpr std::size_t kMostPrefix = 48;
 
 // Removes the name; a missing one counts as removed.
 void unlink(const std::string& name) noexcept;
+// The same, unless the name is another file's.
+void unlink(const std::string& name, const Fd& file) noexcept;
 
 // The names that start with `prefix`.
 [[nodiscard]] std::vector<std::string> list(std::string_view prefix);

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "shoal/runtime/base/error.h"
+#include "shoal/runtime/shm/shm_directory.h"
 #include "support/in_child.h"
+#include "support/scratch_directory.h"
 #include "support/shm_names.h"
 #include "support/strategies.h"
 
@@ -355,6 +357,17 @@ TEST(SegmentByName, SurvivesTheLossOfItsName) {
   segment.data()[kSize - 1] = std::byte{1};
   EXPECT_EQ(segment.data()[kSize - 1], std::byte{1});
   // Its destruction finds nothing to remove, which is no error.
+}
+
+TEST(SegmentByName, DoesNotTakeAnothersNameAwayWhateverItsFileSays) {
+  const Segment segment(kSize, 1, SharingStrategy::file_system);
+  // The same contents in another file, which so claims to have the same name.
+  const Fd forged = shm_directory::create_unnamed();
+  const std::string contents = read_file("/dev/shm/" + segment.name());
+  ASSERT_EQ(::pwrite(forged.get(), contents.data(), contents.size(), 0),
+            static_cast<ssize_t>(contents.size()));
+  { const Segment received(forged, segment.id()); }
+  EXPECT_TRUE(shm_name_exists(segment.name()));
 }
 
 // Somebody who knows nothing of Shoal, with no other rights than its user's.
