@@ -45,7 +45,7 @@ Fd make_socket() {
 }
 
 std::string folder_of(const std::string& socket_path) {
-  return socket_path.substr(0, socket_path.rfind('/'));
+  return socket_path.substr(0, std::max<std::size_t>(1, socket_path.rfind('/')));
 }
 
 // Held for a few system calls at a time, by those who change what stands at the path. A lock on the
@@ -156,11 +156,22 @@ Fd listen_at(const std::string& socket_path, Deadline deadline) {
   return socket;
 }
 
-bool stop_listening(Fd& listener, const std::string& socket_path, Deadline deadline) {
+FileIdentity file_at(const std::string& socket_path) noexcept {
+  struct stat about {};
+  if (::lstat(socket_path.c_str(), &about) != 0) return {};
+  return {about.st_dev, about.st_ino};
+}
+
+void remove_socket(const std::string& socket_path, const FileIdentity& file) noexcept {
+  if (file.inode != 0 && file_at(socket_path) == file) ::unlink(socket_path.c_str());
+}
+
+bool stop_listening(Fd& listener, const std::string& socket_path, const FileIdentity& file,
+                    Deadline deadline) {
   const PathLock lock(socket_path, deadline);
   if (wait_ready(listener.get(), POLLIN, in_ms(0))) return false;
   // Somebody may connect even now; the connection is reset then, and to try again finds no file.
-  ::unlink(socket_path.c_str());
+  remove_socket(socket_path, file);
   listener.reset();
   return true;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "shoal/runtime/base/deadline.h"
@@ -35,8 +37,20 @@ void prepare_folder(const std::string& socket_path);
 // other kind is not. Throws Error.
 [[nodiscard]] Fd listen_at(const std::string& socket_path, Deadline deadline);
 
-// For a manager that wants to end: stops listening and removes the file, unless somebody is
+// Which file stands at a path now; two that are equal are one.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;  // 0: none
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+[[nodiscard]] FileIdentity file_at(const std::string& socket_path) noexcept;
+
+// Removes the socket's file if it is still that one: another may listen there by now.
+void remove_socket(const std::string& socket_path, const FileIdentity& file) noexcept;
+
+// For a manager that wants to end: stops listening and removes its file, unless somebody is
 // waiting to be accepted: false, and nothing has changed. Throws Error.
-[[nodiscard]] bool stop_listening(Fd& listener, const std::string& socket_path, Deadline deadline);
+[[nodiscard]] bool stop_listening(Fd& listener, const std::string& socket_path,
+                                  const FileIdentity& file, Deadline deadline);
 
 }  // namespace shoal::manager

@@ -316,19 +316,31 @@ TEST_F(ManagerSocket, IsGivenUpOnlyWhileNobodyWaits) {
   Fd listener = listen_at(path_, soon());
   Fd client = connect_to(path_, soon());
   ASSERT_TRUE(client);
-  EXPECT_FALSE(stop_listening(listener, path_, soon()));
+  EXPECT_FALSE(stop_listening(listener, path_, file_at(path_), soon()));
   EXPECT_TRUE(exists(path_));
   const Fd accepted{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)};
   ASSERT_TRUE(accepted) << "nothing has changed";
-  EXPECT_TRUE(stop_listening(listener, path_, soon()));
+  EXPECT_TRUE(stop_listening(listener, path_, file_at(path_), soon()));
   EXPECT_FALSE(listener);
   EXPECT_FALSE(exists(path_));
   EXPECT_FALSE(connect_to(path_, soon()));
 }
 
+TEST_F(ManagerSocket, AManagerThatStopsLeavesASocketThatTookItsPlace) {
+  Fd listener = listen_at(path_, soon());
+  const FileIdentity file = file_at(path_);
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  const Fd another = listen_at(path_, soon());
+  ASSERT_TRUE(static_cast<bool>(another));
+  ASSERT_TRUE(stop_listening(listener, path_, file, soon()));
+  EXPECT_TRUE(static_cast<bool>(connect_to(path_, soon())));
+  remove_socket(path_, file_at(path_));
+  EXPECT_FALSE(static_cast<bool>(connect_to(path_, soon())));
+}
+
 TEST_F(ManagerSocket, ThatIsGivenUpCanBeHadAgain) {
   Fd listener = listen_at(path_, soon());
-  ASSERT_TRUE(stop_listening(listener, path_, soon()));
+  ASSERT_TRUE(stop_listening(listener, path_, file_at(path_), soon()));
   listener = listen_at(path_, soon());
   EXPECT_TRUE(listener);
   EXPECT_TRUE(somebody_listens());

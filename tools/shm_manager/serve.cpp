@@ -57,11 +57,12 @@ void log_to_standard_error(const std::string& level) {
 // The listening socket, whoever made it.
 struct Listener {
   Fd socket;
-  std::string path;  // which is ours to remove at the end; empty where it is not
+  std::string path;              // empty where its file is not ours to remove
+  manager::FileIdentity file{};  // at the path
 };
 
 Listener find_listener(const ServeOptions& options) {
-  if (Fd passed = socket_from_supervisor()) return {std::move(passed), {}};
+  if (Fd passed = socket_from_supervisor()) return {.socket = std::move(passed), .path = {}};
   std::string path = options.socket;
   if (path.empty()) {
     check(!manager::is_off(), ErrorKind::invalid_argument, "serve",
@@ -75,7 +76,7 @@ Listener find_listener(const ServeOptions& options) {
       throw_errno("getsockopt", concat("--listen-fd ", options.listen_fd));
     check(listens != 0, ErrorKind::invalid_argument, "serve", "--listen-fd does not listen");
     ::fcntl(options.listen_fd, F_SETFD, FD_CLOEXEC);
-    return {Fd{options.listen_fd}, path};
+    return {Fd{options.listen_fd}, path, manager::file_at(path)};
   }
   manager::prepare_folder(path);
   Fd made = manager::listen_at(path, in_seconds(kPatienceS));
@@ -85,7 +86,7 @@ Listener find_listener(const ServeOptions& options) {
                  .subject = path,
                  .reason = "a manager listens there already",
                  .remedy = "shm-manager status shows it; or choose another --socket"});
-  return {std::move(made), path};
+  return {std::move(made), path, manager::file_at(path)};
 }
 
 // The process that whoever started us waits for ends, in success; another one goes on, which is
@@ -121,7 +122,7 @@ int serve(ServeOptions options) {
   });
   server.on_idle = [&](Fd socket) {
     if (listener.path.empty() ||
-        !manager::stop_listening(socket, listener.path, in_seconds(kPatienceS)))
+        !manager::stop_listening(socket, listener.path, listener.file, in_seconds(kPatienceS)))
       return socket;
     loop.stop();
     return Fd{};
@@ -130,7 +131,7 @@ int serve(ServeOptions options) {
     if (failed) return;
     spdlog::info("ending at signal {}", signal);
     notify_stopping();
-    if (!listener.path.empty()) ::unlink(listener.path.c_str());
+    if (!listener.path.empty()) manager::remove_socket(listener.path, listener.file);
     server.drain();
     loop.stop();
   });
