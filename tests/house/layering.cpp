@@ -41,6 +41,7 @@ const std::vector<Guest>& guests() {
       {"nlohmann/", {"runtime/io/", "tools/"}},
       {"zlib.h", {"runtime/io/"}},
       {"CLI/", {"tools/"}},
+      {"prometheus/", {"tools/"}},
   };
   return all;
 }

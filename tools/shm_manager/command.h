@@ -18,5 +18,8 @@ enum ExitCode {
 using Command = std::function<int()>;
 
 void add_serve(CLI::App& app, Command& chosen);
+void add_status(CLI::App& app, Command& chosen);
+void add_reap(CLI::App& app, Command& chosen);
+void add_doctor(CLI::App& app, Command& chosen);
 
 }  // namespace shoal::tools

@@ -1,3 +1,5 @@
+#include <signal.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -7,11 +9,14 @@
 
 int main(int argc, char** argv) {
   using namespace shoal::tools;
+  // A reader that has gone is an error of write(2), and no reason to die.
+  ::signal(SIGPIPE, SIG_IGN);
   CLI::App app("Watches and tidies the named shared memory of Shoal's programs.", "shm-manager");
   app.set_version_flag("--version", "shm-manager " + std::string(shoal::kVersion));
   app.require_subcommand(1);
   Command chosen;
   add_serve(app, chosen);
+  add_status(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
