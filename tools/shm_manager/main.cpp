@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   Command chosen;
   add_serve(app, chosen);
   add_status(app, chosen);
+  add_reap(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -2,12 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "shoal/tools/shm_manager/json_line.h"
+
 namespace shoal::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;  // reads the same every time
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json to_json(const SegmentReport& segment, std::int64_t now_s) {
   Json holders = Json::array();
@@ -56,10 +56,6 @@ Json to_json(const CreatorGroup& group) {
 }
 
 }  // namespace
-
-std::string json_line(const Json& json) {
-  return json.dump(-1, ' ', true, Json::error_handler_t::replace) + '\n';
-}
 
 std::string to_json(const Snapshot& snapshot, bool grouped) {
   Json segments = Json::array();
