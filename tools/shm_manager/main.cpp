@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   add_serve(app, chosen);
   add_status(app, chosen);
   add_reap(app, chosen);
+  add_doctor(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
