@@ -33,8 +33,7 @@ ReapOutcome reap(const std::string& name) {
   if (!is_segment(file, about)) return ReapOutcome::unknown;
   // With all slots locked nobody can come to hold it until the name is gone.
   if (!try_lock_all_slots(file.get())) return ReapOutcome::live;
-  shm_directory::unlink(name);
-  return ReapOutcome::removed;
+  return shm_directory::unlink(name) ? ReapOutcome::removed : ReapOutcome::foreign;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace shoal {
 enum class ReapOutcome {
   removed,
   live,     // somebody holds it, or may come to
-  foreign,  // another user's, and we are not root
+  foreign,  // another user's, so that we may not look or may not remove it
   unknown,  // no segment of this layout, or not to be opened
   gone,     // there was none
 };

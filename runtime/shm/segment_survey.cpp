@@ -92,6 +92,8 @@ std::optional<SegmentReport> survey_segment(const std::string& name) {
 }
 
 std::vector<SegmentReport> survey_segments(const std::string& prefix) {
+  const std::string folder(shm_directory::kPath);
+  if (::access(folder.c_str(), R_OK) != 0) throw_errno("access", folder);
   std::vector<std::string> names = shm_directory::list(concat(prefix, "segment-"));
   std::ranges::sort(names);
   std::vector<SegmentReport> reports;

@@ -99,11 +99,11 @@ Fd open(const std::string& name) {
   return Fd{::open(path_of(name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
 }
 
-void unlink(const std::string& name) noexcept {
+bool unlink(const std::string& name) noexcept {
   try {
-    ::unlink(path_of(name).c_str());
+    return ::unlink(path_of(name).c_str()) == 0 || errno == ENOENT;
   } catch (const std::bad_alloc&) {
-    // Whoever reaps next finds the name.
+    return false;
   }
 }
 

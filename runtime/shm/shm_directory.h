@@ -39,9 +39,9 @@ inline constexpr std::size_t kMostPrefix = 48;
 // Whether an open file, named or not, lies here.
 [[nodiscard]] bool has(const Fd& file);
 
-// Removes the name; a missing one counts as removed.
-void unlink(const std::string& name) noexcept;
-// The same, unless the name is another file's.
+// Removes the name, and whether it is gone; a missing one is.
+bool unlink(const std::string& name) noexcept;
+// Unless the name is another file's.
 void unlink(const std::string& name, const Fd& file) noexcept;
 
 // The names that start with `prefix`.

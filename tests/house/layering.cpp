@@ -36,12 +36,14 @@ struct Guest {
 const std::vector<Guest>& guests() {
   static const std::vector<Guest> all{
       {"Eigen/", {"runtime/device/", "runtime/tensor/eigen_map.h"}},
-      {"boost/", {"runtime/shm/"}},
+      {"boost/", {"runtime/shm/", "tools/"}},
       {"dlpack/", {"runtime/tensor/dlpack.cpp"}},
       {"nlohmann/", {"runtime/io/", "tools/"}},
       {"zlib.h", {"runtime/io/"}},
-      {"CLI/", {"tools/"}},
+      {"CLI/", {"bench/", "tools/"}},
       {"prometheus/", {"tools/"}},
+      {"spdlog/", {"tools/"}},
+      {"systemd/", {"tools/"}},
   };
   return all;
 }

@@ -1,7 +1,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
+#include <filesystem>
 #include <random>
 
 #include "shoal/runtime/base/unix_socket.h"
@@ -171,7 +171,7 @@ TEST_F(Abuse, ByNamesThatAreNoneOfItsBusiness) {
     }
   }
   EXPECT_EQ(read_file(file), "keep");
-  std::remove(file.c_str());
+  std::filesystem::remove(file);
 }
 
 }  // namespace

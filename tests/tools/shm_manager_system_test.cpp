@@ -110,9 +110,9 @@ TEST_F(System, LogsWithPrioritiesForTheJournal) {
   const Holder holder = start_holder();
   holder.peer.kill();
   EXPECT_TRUE(all_go(holder.names));
-  EXPECT_TRUE(test::soon(
-      [&] { return manager->err().find("<6>removed " + holder.names[0]) != std::string::npos; }))
-      << manager->err();
+  EXPECT_TRUE(test::soon([&] {
+    return manager->err().find("<6>removed " + holder.names[0]) != std::string::npos;
+  })) << manager->err();
 }
 
 TEST_F(System, TellsSystemdWhenItIsReadyAndHowItIs) {

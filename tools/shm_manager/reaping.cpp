@@ -28,9 +28,7 @@ void remove(const SegmentReport& segment, Reaped& reaped) {
       reaped.fate = Fate::gone;
       return;
     case ReapOutcome::removed:
-      // reap_segment does not say if the name could not be unlinked.
-      reaped.fate = survey_segment(segment.name) ? Fate::failed : Fate::removed;
-      if (reaped.fate == Fate::failed) reaped.reason = "its name cannot be removed from /dev/shm";
+      reaped.fate = Fate::removed;
       return;
     case ReapOutcome::foreign:
     case ReapOutcome::unknown:
