@@ -13,8 +13,8 @@
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/shm/descriptor_limit.h"
 #include "shoal/runtime/shm/manager_address.h"
-#include "shoal/runtime/shm/shm_directory.h"
 #include "shoal/tools/shm_manager/command.h"
+#include "shoal/tools/shm_manager/prefix_option.h"
 #include "shoal/tools/shm_manager/server.h"
 #include "shoal/tools/shm_manager/supervisor.h"
 
@@ -103,6 +103,7 @@ void go_on_alone() {
 
 int serve(ServeOptions options) {
   log_to_standard_error(options.limits.log_level);
+  options.prefix = resolve_prefix(options.prefix);
   const Limits given = options.limits;
   if (!options.config.empty()) {
     options.limits = read_limits(options.config, given);
@@ -166,14 +167,10 @@ int serve(ServeOptions options) {
 void add_serve(CLI::App& app, Command& chosen) {
   auto* command = app.add_subcommand("serve", "Watches until it is ended by SIGTERM.");
   const auto options = std::make_shared<ServeOptions>();
-  options->prefix = shm_directory::name_prefix();
   command->option_defaults()->always_capture_default();
   command->add_option("--socket", options->socket, "Where to listen, instead of where clients look")
       ->type_name("PATH");
-  command->add_option("--prefix", options->prefix, "What the names start with that are swept")
-      ->check([](const std::string& text) {
-        return shm_directory::is_name_prefix(text) ? std::string() : "is no prefix of names";
-      });
+  add_prefix_option(*command, options->prefix);
   command
       ->add_option("--config", options->config,
                    "A file of limits, read again at SIGHUP; it has the last word")
