@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,7 +153,24 @@ std::uint64_t peak_memory_kib(pid_t pid) {
   return 0;
 }
 
-std::size_t names_left(const std::string& prefix) { return shm_directory::list(prefix).size(); }
+// Files in /dev/shm. Counted, since to list a hundred thousand names keeps others from removing
+// them.
+std::uint64_t files_there() {
+  struct statvfs space {};
+  if (::statvfs("/dev/shm", &space) != 0) throw_errno("statvfs");
+  return space.f_files - space.f_ffree;
+}
+
+// In seconds.
+double cpu_time(pid_t pid) {
+  std::ifstream stat(concat("/proc/", pid, "/stat"));
+  std::string word;
+  double ticks = 0;
+  // The 14th and 15th, of which the second, a name in brackets, is one word here.
+  for (int i = 1; i <= 15 && stat >> word; ++i)
+    if (i >= 14) ticks += std::strtod(word.c_str(), nullptr);
+  return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
 
 template <class T>
 T* share(std::size_t count) {
@@ -211,9 +229,9 @@ bool wait_for(Done&& done) {
 }
 
 template <class MakeRegistrar>
-void measure(const char* title, pid_t manager, const std::string& prefix, const Load& load,
-             MakeRegistrar&& make_registrar) {
+void measure(const char* title, pid_t manager, const Load& load, MakeRegistrar&& make_registrar) {
   Gate gate;
+  const std::uint64_t files_before = files_there();
   const std::size_t total =
       static_cast<std::size_t>(load.clients) * static_cast<std::size_t>(load.segments);
   float* took_us = share<float>(total);
@@ -235,27 +253,31 @@ void measure(const char* title, pid_t manager, const std::string& prefix, const 
     pids.push_back(pid);
   }
   int failed = hear_all(gate, load.clients);
+  const double idle_cpu = cpu_time(manager);
   const auto begin = Clock::now();
   gate.go.writing.reset();
   failed += hear_all(gate, load.clients);
   const Seconds took = Clock::now() - begin;
+  const double cpu = cpu_time(manager) - idle_cpu;
   const auto memory = peak_memory_kib(manager);
   const auto killed = Clock::now();
   for (const pid_t pid : pids) ::kill(pid, SIGKILL);
   for (const pid_t pid : pids) ::waitpid(pid, nullptr, 0);
   const Seconds dead = Clock::now() - killed;
-  const bool clean = wait_for([&] { return names_left(prefix) == 0; });
+  const bool clean = wait_for([&] { return files_there() <= files_before; });
   const Seconds reaped = Clock::now() - killed;
   std::sort(took_us, took_us + total);
   const auto at = [&](double share) {
     return static_cast<double>(took_us[static_cast<std::size_t>(share * (total - 1.0))]) / 1000;
   };
-  std::printf("%-18s %8.0f/s  %7.2f ms  %7.2f ms  %7.2f ms  %6.1f MiB  %5.2f s  %6.2f s%s\n", title,
-              static_cast<double>(total) / took.count(), at(0.5), at(0.99), at(1),
-              static_cast<double>(memory) / 1024, dead.count(), reaped.count(),
-              failed > 0 ? "  (clients failed)"
-              : clean    ? ""
-                         : "  (not all)");
+  std::printf(
+      "%-18s %8.0f/s  %7.2f ms  %7.2f ms  %7.2f ms  %4.0f us  %6.1f MiB  %5.2f s  %6.2f s%s\n",
+      title, static_cast<double>(total) / took.count(), at(0.5), at(0.99), at(1),
+      cpu / static_cast<double>(total) * 1e6, static_cast<double>(memory) / 1024, dead.count(),
+      reaped.count(),
+      failed > 0 ? "  (clients failed)"
+      : clean    ? ""
+                 : "  (not all)");
   std::fflush(stdout);
 }
 
@@ -265,14 +287,14 @@ int run(const Load& load, const std::string& program, const std::string& torch) 
   ::setenv("SHOAL_MANAGER", "off", 1);  // the bench registers by itself
   std::printf("%d clients, %d segments each, %.0f registrations a second asked for\n", load.clients,
               load.segments, load.rate);
-  std::printf("%-18s %10s  %10s  %10s  %10s  %10s  %7s  %8s\n", "", "registered", "median", "p99",
-              "slowest", "memory", "all dead", "reaped");
+  std::printf("%-18s %10s  %10s  %10s  %10s  %7s  %10s  %7s  %8s\n", "", "registered", "median",
+              "p99", "slowest", "cpu of it", "memory", "all dead", "reaped");
   {
     const std::string socket = concat("/tmp/", prefix, "manager/m.sock");
     const Server server =
         start({program, "serve", "--socket", socket, "--prefix", prefix, "--log-level", "error"});
     wait_for([&] { return std::filesystem::exists(socket); });
-    measure("shm-manager", server.pid, prefix, load,
+    measure("shm-manager", server.pid, load,
             [&] { return std::make_unique<ShoalRegistrar>(socket); });
     ::kill(server.pid, SIGTERM);
     ::waitpid(server.pid, nullptr, 0);
@@ -285,7 +307,7 @@ int run(const Load& load, const std::string& program, const std::string& torch) 
   std::string socket(path.data(), static_cast<std::size_t>(std::max<ssize_t>(0, got)));
   while (!socket.empty() && socket.back() == '\n') socket.pop_back();
   // It ends with its last client, and reaps then.
-  measure("torch_shm_manager", server.pid, prefix, load,
+  measure("torch_shm_manager", server.pid, load,
           [&] { return std::make_unique<TorchRegistrar>(socket, prefix); });
   for (const std::string& name : shm_directory::list(prefix)) shm_directory::unlink(name);
   ::kill(server.pid, SIGTERM);

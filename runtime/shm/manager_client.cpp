@@ -1,5 +1,6 @@
 #include "shoal/runtime/shm/manager_client.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -122,18 +123,21 @@ Frame Connection::ask(const Frame& request, Deadline deadline) {
 }
 
 Frame Connection::exchange(const Frame& request, Deadline deadline) {
-  const auto in_time = [&](Transfer transfer) {
-    check(transfer != Transfer::closed, ErrorKind::peer_gone, "shm-manager", path_,
-          " has closed the connection");
-    check(transfer == Transfer::done, ErrorKind::timed_out, "shm-manager", path_,
+  const auto in_time = [&](bool done) {
+    check(done, ErrorKind::timed_out, "shm-manager", path_,
           " does not answer. Look at its log; shm-manager doctor says more");
   };
-  in_time(send_packet(socket_.get(), encode(request), {}, deadline));
+  in_time(send_packet(socket_.get(), encode(request), {}, deadline) == Transfer::done);
+  // It takes a while: to ask before one waits would be in vain.
+  in_time(wait_ready(socket_.get(), POLLIN, deadline));
   std::array<std::byte, kMaxFrame> buffer;
-  std::size_t nbytes = 0;
-  std::vector<Fd> none;
-  in_time(receive_packet(socket_.get(), buffer, nbytes, none, deadline));
-  Frame answer = decode(std::span(buffer).first(nbytes));
+  // Descriptors that come along are dropped by the kernel, since there is no room for them here.
+  const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_TRUNC);
+  if (got < 0) throw_errno("recv", path_);
+  check(got > 0, ErrorKind::peer_gone, "shm-manager", path_, " has closed the connection");
+  check(static_cast<std::size_t>(got) <= buffer.size(), ErrorKind::malformed, "shm-manager", path_,
+        " answers with ", got, " bytes");
+  Frame answer = decode(std::span(buffer).first(static_cast<std::size_t>(got)));
   check(answer.verb != Verb::refused, ErrorKind::limit_reached, "shm-manager", path_,
         " refuses: ", answer.reason);
   return answer;

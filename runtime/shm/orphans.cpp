@@ -29,7 +29,8 @@ ReapOutcome reap(const std::string& name) {
   }
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) return ReapOutcome::unknown;
-  if (about.st_uid != ::geteuid() && ::geteuid() != 0) return ReapOutcome::foreign;
+  if (const uid_t self = ::geteuid(); about.st_uid != self && self != 0)
+    return ReapOutcome::foreign;
   if (!is_segment(file, about)) return ReapOutcome::unknown;
   // With all slots locked nobody can come to hold it until the name is gone.
   if (!try_lock_all_slots(file.get())) return ReapOutcome::live;

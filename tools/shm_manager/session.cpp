@@ -8,12 +8,9 @@
 #include <span>
 
 #include "shoal/runtime/base/error.h"
-#include "shoal/runtime/base/unix_socket.h"
 
 namespace shoal::tools {
 namespace {
-
-constexpr int kMessagesATurn = 16;
 
 using Descriptor = boost::asio::posix::stream_descriptor;
 
@@ -64,54 +61,42 @@ void Session::turn_away(std::string why) {
 void Session::serve_a_turn() {
   if (closed_) return;
   if (!unsent_.empty() && !send(std::exchange(unsent_, {}))) return;
+  if (!has_allowance()) {
+    pause_.expires_after(std::chrono::milliseconds(10));
+    pause_.async_wait([self = shared_from_this()](const boost::system::error_code& failed) {
+      if (!failed) self->serve_a_turn();
+    });
+    return;
+  }
   try {
-    for (int i = 0; i < kMessagesATurn; ++i) {
-      if (!has_allowance()) {
-        pause_.expires_after(std::chrono::milliseconds(10));
-        pause_.async_wait([self = shared_from_this()](const boost::system::error_code& failed) {
-          if (!failed) self->serve_a_turn();
-        });
-        return;
-      }
-      switch (take_one()) {
-        case Took::one:
-          if (!unsent_.empty() || closed_) return;
-          break;
-        case Took::none:
-          return wait_for_request();
-        case Took::end:
-          return close();
-      }
-    }
+    if (!take_one()) return close();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::peer_gone) refuse(error.what());
     return close();
   }
-  // There may be more, after the others have had their turn.
-  wait_for_request();
+  // If there is more already, after the others have had their turn.
+  if (unsent_.empty() && !closed_) wait_for_request();
 }
 
-Session::Took Session::take_one() {
+bool Session::take_one() {
   std::array<std::byte, manager::kMaxFrame> buffer;
-  std::size_t nbytes = 0;
-  std::vector<Fd> unwanted;  // closed at once
-  switch (receive_packet(socket_.native_handle(), buffer, nbytes, unwanted, in_ms(0))) {
-    case Transfer::closed:
-      return Took::end;
-    case Transfer::timed_out:
-      return Took::none;
-    case Transfer::done:
-      break;
-  }
+  // Descriptors that come along are dropped by the kernel, since there is no room for them here.
+  const ssize_t got =
+      ::recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_TRUNC);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  if (got <= 0) return false;
+  const auto nbytes = static_cast<std::size_t>(got);
+  check(nbytes <= buffer.size(), ErrorKind::malformed, "shm-manager message", nbytes,
+        " bytes are too many");
   ++messages_;
   allowance_ -= 1;
   if (!turned_away_.empty()) {
     refuse(turned_away_);
-    return Took::end;
+    return false;
   }
   const manager::Frame request = manager::decode(std::span(buffer).first(nbytes));
   (void)send(manager::encode(answer_(*this, request)));
-  return Took::one;
+  return true;
 }
 
 bool Session::send(const std::vector<std::byte>& bytes) {

@@ -16,9 +16,9 @@
 
 namespace shoal::tools {
 
-// One client's connection. It never makes others wait: it takes a few messages a turn and no more
-// than its rate, and reads nothing while the client does not read what it was answered. Whatever
-// the client sends, the worst that happens is that this connection ends.
+// One client's connection. It never makes others wait: it takes one message a turn and no more than
+// its rate, and reads nothing while the client does not read what it was answered. Whatever the
+// client sends, the worst that happens is that this connection ends.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   using Id = std::uint64_t;
@@ -52,10 +52,10 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Took { one, none, end };
   void wait_for_request();
   void serve_a_turn();
-  [[nodiscard]] Took take_one();
+  // A message, if there is one, and its answer. False when the client has ended.
+  [[nodiscard]] bool take_one();
   // False if the client's buffer is full: then it is sent before anything else is read.
   [[nodiscard]] bool send(const std::vector<std::byte>& bytes);
   [[nodiscard]] bool has_allowance();
