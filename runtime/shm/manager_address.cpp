@@ -73,6 +73,17 @@ class PathLock {
   Fd folder_;
 };
 
+// A dead one's file, or one for root alone, must not keep users from a manager of their own.
+bool system_manager_listens() {
+  if (::access(kSystemSocket, W_OK) != 0) return false;
+  const sockaddr_un address = address_of(kSystemSocket);
+  const Fd socket{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  // EAGAIN: it is busy.
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+             0 ||
+         errno == EAGAIN;
+}
+
 }  // namespace
 
 std::size_t most_path_bytes() { return sizeof(sockaddr_un::sun_path) - 1; }
@@ -87,11 +98,11 @@ std::string socket_path() {
           most_path_bytes(), " bytes");
     return chosen;
   }
-  if (::access(kSystemSocket, F_OK) == 0) return kSystemSocket;
+  if (system_manager_listens()) return kSystemSocket;
   const std::string runtime = variable("XDG_RUNTIME_DIR");
   struct stat about {};
   if (!runtime.empty() && runtime.front() == '/' && ::stat(runtime.c_str(), &about) == 0 &&
-      S_ISDIR(about.st_mode)) {
+      S_ISDIR(about.st_mode) && about.st_uid == ::geteuid()) {
     std::string path = concat(runtime, "/shoal/", kFile);
     if (path.size() <= most_path_bytes()) return path;
   }

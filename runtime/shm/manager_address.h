@@ -10,9 +10,9 @@
 // Where shm-manager is to be found.
 namespace shoal::manager {
 
-// The path of the socket: $SHOAL_MANAGER if it is set; else the system's service, where
-// kSystemSocket exists; else $XDG_RUNTIME_DIR/shoal/manager.sock; else, where there is no such
-// folder or the path is too long for a socket, /tmp/shoal-<uid>/manager.sock.
+// The path of the socket: $SHOAL_MANAGER if it is set; else kSystemSocket, where the system's
+// service listens; else $XDG_RUNTIME_DIR/shoal/manager.sock; else, where there is no such folder of
+// this user's or the path is too long for a socket, /tmp/shoal-<uid>/manager.sock.
 // Throws Error(invalid_argument) if $SHOAL_MANAGER is no absolute path, or too long for a socket.
 [[nodiscard]] std::string socket_path();
 

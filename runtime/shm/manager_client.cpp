@@ -20,15 +20,21 @@ namespace {
 
 // A manager answers within a millisecond, or something is wrong with it.
 constexpr double kPatienceMs = 2000;
-// Where it would be no great loss not to tell.
+// Where it would be no great loss not to tell: how long it may take, and for how long it is not
+// tried again.
 constexpr double kShortPatienceMs = 200;
+constexpr double kQuietS = 5;
+
+// A manager that ends as soon as it has started will do so again.
+constexpr int kMostStarts = 3;
 
 // This process as a client. Guarded by the pool's lock, and across fork by its handlers.
 struct Membership {
   std::optional<Connection> connection;
   std::optional<Connection> childs;  // between prepare_fork and after_fork_…
   std::set<std::string> held;
-  bool told = false;  // whether the connection's manager knows of all in `held`
+  bool told = false;                // whether the connection's manager knows of all in `held`
+  Deadline quiet_until = in_ms(0);  // no more of what is no great loss, after it did not work
 };
 
 Membership& membership() {
@@ -42,14 +48,14 @@ Membership& membership() {
 
 Connection connect_or_start(Deadline deadline) {
   const std::string path = socket_path();
-  for (;;) {
+  for (int starts = 0;; ++starts) {
     try {
       return Connection(path, deadline);
     } catch (const Error& error) {
       // Nobody is there, or a manager that was just about to end.
       const bool gone =
           error.kind() == ErrorKind::not_found || error.kind() == ErrorKind::peer_gone;
-      if (!gone || deadline.expired()) throw;
+      if (!gone || deadline.expired() || starts == kMostStarts) throw;
     }
     start_private(path, deadline);
   }
@@ -158,19 +164,21 @@ void hold(const std::string& name) {
 
 void hold_if_reachable(const std::string& name) noexcept {
   try {
-    if (is_off()) return;
     Membership& self = membership();
+    if (is_off() || !self.quiet_until.expired()) return;
     self.held.insert(name);
     const Deadline deadline = in_ms(kShortPatienceMs);
     tell(self, name, deadline, [&] { return Connection(socket_path(), deadline); });
   } catch (const std::exception&) {
-    // Told with the next one that is held, if a manager is there by then.
+    Membership& self = membership();
+    self.held.erase(name);
+    self.quiet_until = in_seconds(kQuietS);
   }
 }
 
 void release(const std::string& name) noexcept {
   Membership& self = membership();
-  if (self.held.erase(name) == 0 || !self.connection || !self.told) return;
+  if (self.held.erase(name) == 0 || !self.connection) return;
   try {
     (void)self.connection->ask({.verb = Verb::release, .names = {name}}, in_ms(kShortPatienceMs));
   } catch (const std::exception&) {

@@ -16,7 +16,6 @@
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/shm/manager_address.h"
-#include "shoal/runtime/shm/shm_directory.h"
 
 namespace shoal::manager {
 namespace {
@@ -59,6 +58,8 @@ class SpawnSettings {
     ::posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions, errors_.get(), 2);
     ::posix_spawn_file_actions_adddup2(&actions, listener_.get(), kListener);
+    // It may live long after us: no socket, pipe or lock of ours may live with it.
+    ::posix_spawn_file_actions_addclosefrom_np(&actions, kListener + 1);
     // Nothing of the caller's signals: it may block or ignore those that end a manager.
     sigset_t none, all;
     ::sigemptyset(&none);
@@ -93,9 +94,8 @@ Started run(const std::string& program, const std::string& socket_path, const Fd
   if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("pipe2", kProgram);
   const Fd reading(ends[0]);
   Fd writing(ends[1]);
-  std::vector<std::string> words = {program,           "serve",     "--private",
-                                    "--socket",        socket_path, "--listen-fd",
-                                    concat(kListener), "--prefix",  shm_directory::name_prefix()};
+  std::vector<std::string> words = {program,     "serve",       "--private",      "--socket",
+                                    socket_path, "--listen-fd", concat(kListener)};
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
@@ -120,11 +120,12 @@ Started run(const std::string& program, const std::string& socket_path, const Fd
       started.errors.append(part.data(), static_cast<std::size_t>(got));
   }
   if (!ended) ::kill(pid, SIGKILL);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  // Fails if the program ignores SIGCHLD or waits for all its children elsewhere: so what it says
+  // counts, not how it ended.
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   if (!ended) started.errors = concat("it was not ready in time. ", started.errors);
-  started.ready = ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  started.ready = ended && started.errors.ends_with(kReady);
   while (!started.errors.empty() && started.errors.back() == '\n') started.errors.pop_back();
   return started;
 }

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "shoal/runtime/base/deadline.h"
 
 namespace shoal::manager {
+
+// What a private manager writes to standard error, last, when it is ready.
+inline constexpr std::string_view kReady = "ready\n";
 
 // Starts a private manager that listens there, unless somebody listens already; returns once it can
 // be connected to. It runs in a session of its own, so that it outlives whatever happens to the

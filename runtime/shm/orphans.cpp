@@ -25,10 +25,11 @@ ReapOutcome reap(const std::string& name) {
   const Fd file = shm_directory::open(name);
   if (!file) {
     if (errno == ENOENT) return ReapOutcome::gone;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return ReapOutcome::failed;
     return errno == EACCES ? ReapOutcome::foreign : ReapOutcome::unknown;
   }
   struct stat about {};
-  if (::fstat(file.get(), &about) != 0) return ReapOutcome::unknown;
+  if (::fstat(file.get(), &about) != 0) return ReapOutcome::failed;
   if (const uid_t self = ::geteuid(); about.st_uid != self && self != 0)
     return ReapOutcome::foreign;
   if (!is_segment(file, about)) return ReapOutcome::unknown;
@@ -51,6 +52,8 @@ std::string_view to_string(ReapOutcome outcome) {
       return "unknown";
     case ReapOutcome::gone:
       return "gone";
+    case ReapOutcome::failed:
+      return "failed";
   }
   return "unknown";
 }
@@ -59,7 +62,7 @@ ReapOutcome reap_segment(const std::string& name) noexcept {
   try {
     return reap(name);
   } catch (const std::exception&) {
-    return ReapOutcome::unknown;  // out of memory
+    return ReapOutcome::failed;  // out of memory
   }
 }
 

@@ -11,8 +11,9 @@ enum class ReapOutcome {
   removed,
   live,     // somebody holds it, or may come to
   foreign,  // another user's, so that we may not look or may not remove it
-  unknown,  // no segment of this layout, or not to be opened
+  unknown,  // no segment of this layout
   gone,     // there was none
+  failed,   // it could not be looked at for now: this process is short of descriptors or memory
 };
 
 [[nodiscard]] std::string_view to_string(ReapOutcome outcome);

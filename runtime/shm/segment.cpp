@@ -231,7 +231,10 @@ Segment::~Segment() {
 
 void Segment::leave() noexcept {
   close_flight();
-  if (!std::exchange(takes_part_, false)) return;
+  if (!std::exchange(takes_part_, false)) {
+    if (!name_.empty()) manager::release(name_);
+    return;
+  }
   // Two that leave at once: each frees its slot first, then one of them gets all of them.
   unlock_slot(memory_.get(), slot_);
   if (name_.empty()) return;

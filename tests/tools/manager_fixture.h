@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -31,7 +32,10 @@ class WithManager : public testing::Test {
   WithManager() {
     shm_directory::set_name_prefix(concat("shoal-test-", ::getpid(), "-"));
     ::setenv("SHOAL_MANAGER", socket().c_str(), 1);
-    ::setenv("SHOAL_MANAGER_PROGRAM", SHM_MANAGER, 1);
+    write_file(program(), concat("#!/bin/sh\nexec ", SHM_MANAGER, " \"$@\" --sweep ", kNever,
+                                 " --prefix ", shm_directory::name_prefix(), "\n"));
+    ::chmod(program().c_str(), 0700);
+    ::setenv("SHOAL_MANAGER_PROGRAM", program().c_str(), 1);
   }
   ~WithManager() override {
     end_manager(SIGTERM);
@@ -43,10 +47,13 @@ class WithManager : public testing::Test {
 
   [[nodiscard]] std::string socket() const { return folder_.file("m.sock"); }
 
-  // One that runs in the foreground; ready for clients.
+  // What the library starts: a manager that keeps to this test's names.
+  [[nodiscard]] std::string program() const { return programs_.file("shm-manager"); }
+
+  // One that runs in the foreground; ready for clients. It sweeps when it starts and never again,
+  // so that nothing is found late that ought to be found at once.
   std::unique_ptr<Program> serve(const std::vector<std::string>& options = {}) const {
-    std::vector<std::string> command = {SHM_MANAGER, "serve", "--prefix",
-                                        shm_directory::name_prefix()};
+    std::vector<std::string> command = {program(), "serve"};
     command.insert(command.end(), options.begin(), options.end());
     auto program = std::make_unique<Program>(command);
     EXPECT_TRUE(soon([&] { return manager_pid() == static_cast<std::uint32_t>(program->pid()); }))
@@ -79,7 +86,8 @@ class WithManager : public testing::Test {
     EXPECT_TRUE(wait_ready(ended.get(), POLLIN, in_seconds(kSoon)));
   }
 
-  ScratchDirectory folder_;
+  static constexpr const char* kNever = "86400";
+  ScratchDirectory folder_, programs_;
 };
 
 inline constexpr auto kNamed = SharingStrategy::file_system;

@@ -105,6 +105,7 @@ TEST_F(Abuse, ByAHundredThousandRandomAndMutatedFrames) {
     try {
       ASSERT_EQ(send_packet(socket.get(), frame, fds, in_seconds(kSoon)), Transfer::done);
     } catch (const Error& error) {
+      if (error.errno_value() == EPERM) continue;  // a kernel that lets no descriptors through
       ASSERT_EQ(to_string(error.kind()), to_string(ErrorKind::peer_gone)) << error.what();
       socket = connect();
       continue;

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -6,7 +7,7 @@
 #include <filesystem>
 #include <set>
 
-#include "shoal/runtime/ipc/tensor_queue.h"
+#include "shoal/runtime/shm/manager_address.h"
 #include "support/expect_error.h"
 #include "support/in_child.h"
 #include "tools/manager_fixture.h"
@@ -218,6 +219,55 @@ TEST_F(Serve, OutlivesTheProcessGroupThatStartedIt) {
   ::kill(-leader.pid(), SIGKILL);
   EXPECT_TRUE(all_go(names));
   EXPECT_TRUE(manager_pid());
+}
+
+// It may outlive its starter for long, and nothing of the starter's may.
+TEST_F(Serve, APrivateOneInheritsNothing) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const Fd reading{ends[0]};
+  Fd writing{ends[1]};
+  EXPECT_EQ(in_child([] {
+              const Segment segment(100, 1, kNamed);
+              return 0;
+            }),
+            0);
+  writing.reset();
+  EXPECT_TRUE(wait_ready(reading.get(), POLLIN, in_seconds(kSoon))) << "nobody has the other end";
+  EXPECT_TRUE(manager_pid());
+}
+
+TEST_F(Serve, IsStartedWhereChildrenAreWaitedForByNobody) {
+  const auto start = [] {
+    ::signal(SIGCHLD, SIG_IGN);
+    const Segment segment(100, 1, kNamed);
+    return 0;
+  };
+  const std::string bad =
+      write_file(programs_.file("bad"), "#!/bin/sh\necho no luck >&2; exit 1\n");
+  ::chmod(bad.c_str(), 0700);
+  ::setenv("SHOAL_MANAGER_PROGRAM", bad.c_str(), 1);
+  EXPECT_EQ(in_child([&] {
+              expect_error(ErrorKind::system, start, bad, "no luck");
+              return testing::Test::HasFailure() ? 1 : 0;
+            }),
+            0);
+  ::setenv("SHOAL_MANAGER_PROGRAM", program().c_str(), 1);
+  EXPECT_EQ(in_child(start), 0);
+}
+
+TEST_F(Serve, ForgetsNothingWhenItIsOutOfDescriptors) {
+  const auto manager = serve();
+  const rlimit few{64, 64};
+  ASSERT_EQ(::prlimit(manager->pid(), RLIMIT_NOFILE, &few, nullptr), 0);
+  const Holder victim = start_holder(3);
+  std::vector<Fd> silent;
+  for (int i = 0; i < 100; ++i) silent.push_back(manager::connect_to(socket(), in_seconds(kSoon)));
+  EXPECT_TRUE(
+      test::soon([&] { return manager->err().find("Too many open files") != std::string::npos; }));
+  victim.peer.kill();
+  silent.clear();
+  EXPECT_TRUE(all_go(victim.names));
 }
 
 TEST_F(Serve, EndsByItselfWhenThereIsNothingToWatch) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 
+#include "support/expect_error.h"
 #include "support/in_child.h"
 #include "tools/manager_fixture.h"
 
@@ -86,12 +87,36 @@ TEST_F(System, AnotherUsersSegmentsStay) {
   EXPECT_TRUE(all_go(mine.names));
 }
 
+TEST_F(System, AClientMayNotNameAnotherUsersSegments) {
+  if (::geteuid() != 0) GTEST_SKIP() << "SKIP: to be another user takes root";
+  const auto manager = serve();
+  const Holder mine = start_holder();
+  ::chmod(folder_.path().c_str(), 0755);
+  ::chmod(socket().c_str(), 0666);
+  constexpr uid_t kNobody = 65534;
+  const std::string none = shm_directory::name_prefix() + "segment-" + std::string(32, 'a');
+  EXPECT_EQ(in_child([&] {
+              if (::setresuid(kNobody, kNobody, kNobody) != 0) return 2;
+              manager::Connection connection(socket(), in_seconds(kSoon));
+              const auto hold = [&](const std::string& name) {
+                (void)connection.ask({.verb = manager::Verb::hold, .names = {name}},
+                                     in_seconds(kSoon));
+              };
+              hold(none);
+              expect_error(
+                  ErrorKind::limit_reached, [&] { hold(mine.names[0]); }, "another user's");
+              return testing::Test::HasFailure() ? 1 : 0;
+            }),
+            0);
+  mine.peer.kill();
+  EXPECT_TRUE(all_go(mine.names));
+}
+
 TEST_F(System, TakesItsSocketFromSystemd) {
   if (::access("/usr/bin/systemd-socket-activate", X_OK) != 0)
     GTEST_SKIP() << "SKIP: systemd-socket-activate is not installed";
   Program activator({"systemd-socket-activate", "--seqpacket", "--listen=" + socket(),
-                     "--setenv=NO_COLOR=1", SHM_MANAGER, "serve", "--prefix",
-                     shm_directory::name_prefix()});
+                     "--setenv=NO_COLOR=1", program(), "serve"});
   ASSERT_TRUE(test::soon([&] { return std::filesystem::exists(socket()); })) << activator.err();
   // The first to connect has it started; it was systemd that listened.
   const Holder holder = start_holder();

@@ -32,6 +32,7 @@ void remove(const SegmentReport& segment, Reaped& reaped) {
       return;
     case ReapOutcome::foreign:
     case ReapOutcome::unknown:
+    case ReapOutcome::failed:
       reaped.fate = Fate::failed;
       reaped.reason = is_foreign(segment) ? belongs_to(segment) : std::string(to_string(outcome));
       return;

@@ -3,18 +3,21 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/signal_set.hpp>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/shm/descriptor_limit.h"
 #include "shoal/runtime/shm/manager_address.h"
+#include "shoal/runtime/shm/manager_start.h"
 #include "shoal/tools/shm_manager/command.h"
-#include "shoal/tools/shm_manager/prefix_option.h"
 #include "shoal/tools/shm_manager/server.h"
 #include "shoal/tools/shm_manager/supervisor.h"
 
@@ -41,7 +44,8 @@ class PriorityFlag : public spdlog::custom_flag_formatter {
 };
 
 void log_to_standard_error(const std::string& level) {
-  const bool plain = std::getenv("NO_COLOR") != nullptr;
+  const char* no_color = std::getenv("NO_COLOR");
+  const bool plain = no_color != nullptr && *no_color != '\0';
   spdlog::set_default_logger(spdlog::stderr_color_st(
       "shm-manager", plain ? spdlog::color_mode::never : spdlog::color_mode::automatic));
   if (std::getenv("JOURNAL_STREAM") != nullptr) {
@@ -94,22 +98,37 @@ Listener find_listener(const ServeOptions& options) {
 void go_on_alone() {
   const pid_t child = ::fork();
   if (child < 0) throw_errno("fork");
-  if (child > 0) ::_exit(kOk);
+  if (child > 0) {
+    const bool said = ::write(STDERR_FILENO, manager::kReady.data(), manager::kReady.size()) > 0;
+    ::_exit(said ? kOk : kFailed);
+  }
   const Fd nothing{::open("/dev/null", O_RDWR | O_CLOEXEC)};
   if (nothing)
     for (const int stream : {0, 1, 2}) ::dup2(nothing.get(), stream);
   if (::chdir("/") != 0) spdlog::warn("the current folder stays in use");
 }
 
+// So many that there is a descriptor left to look at segments with.
+std::size_t most_clients() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return std::max<std::size_t>(1, limit.rlim_cur - std::min<rlim_t>(limit.rlim_cur / 4, 64));
+}
+
 int serve(ServeOptions options) {
+  if (options.is_private) {
+    // These are about the program that started us.
+    for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM"})
+      ::unsetenv(name);
+  }
   log_to_standard_error(options.limits.log_level);
-  options.prefix = resolve_prefix(options.prefix);
   const Limits given = options.limits;
   if (!options.config.empty()) {
     options.limits = read_limits(options.config, given);
     set_log_level(options.limits.log_level);
   }
   (void)raise_descriptor_limit();
+  options.limits.max_clients = std::min(options.limits.max_clients, most_clients());
   ::signal(SIGPIPE, SIG_IGN);  // a closed log is no reason to end
   Listener listener = find_listener(options);
   if (options.is_private) go_on_alone();
@@ -122,9 +141,15 @@ int serve(ServeOptions options) {
                   " more are watched; ", server.removed(), " removed");
   });
   server.on_idle = [&](Fd socket) {
-    if (listener.path.empty() ||
-        !manager::stop_listening(socket, listener.path, listener.file, in_seconds(kPatienceS)))
-      return socket;
+    if (listener.path.empty()) return socket;
+    try {
+      if (!manager::stop_listening(socket, listener.path, listener.file, in_seconds(kPatienceS)))
+        return socket;
+    } catch (const Error& error) {
+      spdlog::warn("cannot end although there is nothing to watch: {}", error.what());
+      // Where the folder is gone nobody can come any more.
+      if (error.kind() != ErrorKind::not_found) return socket;
+    }
     loop.stop();
     return Fd{};
   };
@@ -142,7 +167,8 @@ int serve(ServeOptions options) {
       notify_reloading();
       try {
         if (!options.config.empty()) {
-          const Limits limits = read_limits(options.config, given);
+          Limits limits = read_limits(options.config, given);
+          limits.max_clients = std::min(limits.max_clients, most_clients());
           server.set_limits(limits);
           set_log_level(limits.log_level);
         }
@@ -157,9 +183,16 @@ int serve(ServeOptions options) {
   wait_for_reload();
   server.start();
   notify_ready();
-  spdlog::info("watching names that start with {}", options.prefix);
-  loop.run();
-  return kOk;
+  spdlog::info("ready");
+  for (;;) {
+    try {
+      loop.run();
+      return kOk;
+    } catch (const std::exception& error) {
+      // Out of memory, most likely. What a handler left undone the next sweep finds.
+      spdlog::error("going on after: {}", error.what());
+    }
+  }
 }
 
 }  // namespace
@@ -170,7 +203,10 @@ void add_serve(CLI::App& app, Command& chosen) {
   command->option_defaults()->always_capture_default();
   command->add_option("--socket", options->socket, "Where to listen, instead of where clients look")
       ->type_name("PATH");
-  add_prefix_option(*command, options->prefix);
+  command
+      ->add_option("--prefix", options->prefix,
+                   "Sweep only names that start so, instead of all of Shoal's")
+      ->type_name("PREFIX");
   command
       ->add_option("--config", options->config,
                    "A file of limits, read again at SIGHUP; it has the last word")

@@ -12,7 +12,7 @@ void add_limit_options(CLI::App& app, Limits& limits) {
   app.add_option("--max-names", limits.max_names, "Most names that one client holds")
       ->check(CLI::Range(1, 10'000'000));
   app.add_option("--max-rate", limits.max_rate,
-                 "Most messages a second that one client is answered; then it has to wait")
+                 "Most names a second that one client tells of; then it has to wait")
       ->check(CLI::Range(1, 10'000'000));
   app.add_option("--sweep", limits.sweep_s,
                  "Seconds between looks for segments that no client told of")

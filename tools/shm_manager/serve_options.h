@@ -9,15 +9,15 @@ namespace shoal::tools {
 // What one client may cost the others. May change while the manager runs.
 struct Limits {
   std::size_t max_clients = 4096;
-  std::size_t max_names = 65536;  // that one client holds
-  std::size_t max_rate = 20000;   // messages a second from one client; faster ones have to wait
+  std::size_t max_names = 16384;  // that one client holds
+  std::size_t max_rate = 50000;   // names a second that one client tells of; then it has to wait
   double sweep_s = 10;            // between looks at /dev/shm for segments that nobody told of
   std::string log_level = "info";
 };
 
 struct ServeOptions {
   std::string socket{};  // empty: where clients look
-  std::string prefix{};  // of the names that are swept
+  std::string prefix{};  // of the names that are swept; empty: all that segments can have
   std::string config{};  // a file of limits
   Limits limits{};
   bool is_private = false;  // started by the library, for the processes of one user

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -18,7 +19,10 @@ using manager::Frame;
 using manager::Verb;
 
 constexpr int kClientsATurn = 64;
+constexpr std::size_t kMostLines = 8;
 constexpr std::size_t kMostTurnedAway = 256;
+constexpr std::size_t kMostNamesInAll = 2'000'000;  // some 300 MiB
+constexpr unsigned kSweepsToAll = 6;
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 std::chrono::nanoseconds seconds(double s) {
@@ -49,9 +53,23 @@ Server::Server(boost::asio::io_context& loop, Fd listener, const ServeOptions& o
       watch_list_(loop, [this](const std::string& name) { return holdings_.is_held(name); }) {
   (void)listener.release();
   listener_.native_non_blocking(true);
-  watch_list_.on_removed = [this](const std::string& name) {
-    ++removed_;
-    spdlog::info("removed {}, which nobody holds any more", name);
+  // No client has a reason to send descriptors, and to close them may take as long as their sender
+  // likes. Connections inherit it. Linux 6.16; before, Session copes.
+  constexpr int kPassRights = 83;  // SO_PASSRIGHTS, which Debian 12's headers lack
+  const int off = 0;
+  (void)::setsockopt(listener_.native_handle(), SOL_SOCKET, kPassRights, &off, sizeof off);
+  watch_list_.on_removed = [this](const std::vector<std::string>& names) {
+    removed_ += names.size();
+    if (names.size() <= kMostLines) {
+      for (const std::string& name : names)
+        spdlog::info("removed {}, which nobody holds any more", name);
+    } else {
+      spdlog::info("removed {} segments that nobody holds any more, {} among them", names.size(),
+                   names.front());
+    }
+  };
+  watch_list_.on_kept = [](const std::string& name) {
+    spdlog::warn("{} stays: it cannot be judged or removed; shm-manager doctor says more", name);
   };
 }
 
@@ -105,11 +123,14 @@ void Server::admit(Fd socket) {
         [this](Session& ended) { end(ended); });
     // Those that are turned away stay for a moment; but not any number of them.
     if (sessions_.size() >= most + kMostTurnedAway) return;
-    const bool full = sessions_.size() >= most;
+    const std::size_t of_user = ++users_[session->uid()].clients;
+    const std::size_t most_of_user = share_of(session->uid(), most);
     sessions_.emplace(session->id(), session);
-    if (full) {
-      spdlog::warn("refused process {}: there are {} clients", session->pid(), most);
+    if (sessions_.size() > most) {
       session->turn_away(concat("it has ", most, " clients, as many as --max-clients"));
+    } else if (of_user > most_of_user) {
+      session->turn_away(concat("user ", session->uid(), " has ", most_of_user,
+                                " clients, half of --max-clients"));
     } else {
       session->start();
     }
@@ -118,13 +139,29 @@ void Server::admit(Fd socket) {
   }
 }
 
-void Server::end(Session& session) {
-  const auto left = holdings_.end(session.id());
-  spdlog::debug("process {} has ended its connection, and held {} names alone", session.pid(),
-                left.size());
-  for (const std::string& name : left) watch_list_.add(name);
-  // It may have had messages on their way, which held what others made.
-  watch_list_.hurry();
+std::size_t Server::share_of(std::uint32_t uid, std::size_t all) {
+  // Who serves one user alone need not save anything for others.
+  static const uid_t self = ::geteuid();
+  return uid == self ? all : std::max<std::size_t>(1, all / 2);
+}
+
+void Server::end(Session& session) noexcept {
+  try {
+    const auto user = users_.find(session.uid());
+    user->second.names -= holdings_.names_of(session.id());
+    if (--user->second.clients == 0) users_.erase(user);
+    const auto left = holdings_.end(session.id());
+    spdlog::debug("process {} has ended its connection, and held {} names alone", session.pid(),
+                  left.size());
+    for (const std::string& name : left) watch_list_.add(name);
+    // It may have had messages on their way, which held what others made.
+    watch_list_.hurry();
+  } catch (const std::exception& error) {
+    spdlog::error("looking at all names, after: {}", error.what());
+    sweeps_ = 0;
+    sweep_timer_.cancel();
+    sweep();
+  }
   sessions_.erase(session.id());
 }
 
@@ -152,17 +189,24 @@ Frame Server::hold(Session& session, const Frame& request) {
   if (held + request.names.size() > options_.limits.max_names)
     return refused(concat("a client may hold ", options_.limits.max_names,
                           " names (--max-names), and this one holds ", held));
+  User& user = users_[session.uid()];
+  const std::size_t most = share_of(session.uid(), kMostNamesInAll);
+  if (user.names + request.names.size() > most)
+    return refused(
+        concat("user ", session.uid(), " holds ", user.names, " names, of at most ", most));
   for (const std::string& name : request.names)
     if (!may_name(session.uid(), name)) return refused(concat(name, " is another user's"));
   for (const std::string& name : request.names) holdings_.hold(session.id(), name);
+  user.names += holdings_.names_of(session.id()) - held;
   return {.verb = Verb::done};
 }
 
 Frame Server::release(Session& session, const Frame& request) {
   for (const std::string& name : request.names) {
     // Only what it held: to be looked at is a right, too.
-    if (holdings_.is_held_by(session.id(), name) && holdings_.release(session.id(), name))
-      watch_list_.add(name);
+    if (!holdings_.is_held_by(session.id(), name)) continue;
+    --users_[session.uid()].names;
+    if (holdings_.release(session.id(), name)) watch_list_.add(name);
   }
   return {.verb = Verb::done};
 }
@@ -184,29 +228,30 @@ Frame Server::report(std::uint32_t first) const {
 }
 
 void Server::sweep() {
-  for (std::string& name : shm_directory::list(concat(options_.prefix, "segment-")))
-    if (manager::is_segment_name(name) && !holdings_.is_held(name) && !watch_list_.contains(name))
-      watch_list_.add(std::move(name));
   sweep_timer_.expires_after(seconds(options_.limits.sweep_s));
   sweep_timer_.async_wait([this](const boost::system::error_code& failed) {
     if (!failed) sweep();
   });
+  // Now and then also what clients say they hold: they may have lost it without knowing.
+  const bool all = sweeps_++ % kSweepsToAll == 0;
+  for (std::string& name : shm_directory::list(options_.prefix))
+    if (manager::is_segment_name(name) && !watch_list_.contains(name) &&
+        (all || !holdings_.is_held(name)))
+      watch_list_.add(std::move(name));
 }
 
 void Server::look_for_idleness() {
-  const bool is_idle = sessions_.empty() && watch_list_.empty();
-  if (is_idle && was_idle_) {
-    Fd listener = on_idle(Fd{listener_.release()});
-    if (!listener) return;
-    listener_.assign(listener.release());
-    wait_for_client();
-  }
-  was_idle_ = is_idle;
   // Idle at two looks in a row, so after one to two halves.
   idle_timer_.expires_after(seconds(options_.idle_exit_s / 2));
   idle_timer_.async_wait([this](const boost::system::error_code& failed) {
     if (!failed) look_for_idleness();
   });
+  const bool is_idle = sessions_.empty() && watch_list_.empty();
+  if (!std::exchange(was_idle_, is_idle) || !is_idle) return;
+  Fd listener = on_idle(Fd{listener_.release()});
+  if (!listener) return;
+  listener_.assign(listener.release());
+  wait_for_client();
 }
 
 void Server::drain() {
@@ -214,7 +259,7 @@ void Server::drain() {
   for (auto* timer : {&accept_pause_, &sweep_timer_, &idle_timer_}) timer->cancel();
   listener_.close(ignored);
   const auto sessions = std::exchange(sessions_, {});
-  for (const auto& [id, session] : sessions) session->close();
+  for (const auto& [id, session] : sessions) session->finish();
   watch_list_.finish();
 }
 

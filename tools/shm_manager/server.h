@@ -44,7 +44,9 @@ class Server {
   void admit(Fd socket);
   void sweep();
   void look_for_idleness();
-  void end(Session& session);
+  void end(Session& session) noexcept;
+  // What one user may take of what there is for all.
+  [[nodiscard]] static std::size_t share_of(std::uint32_t uid, std::size_t all);
   [[nodiscard]] manager::Frame answer(Session& session, const manager::Frame& request);
   [[nodiscard]] manager::Frame hold(Session& session, const manager::Frame& request);
   [[nodiscard]] manager::Frame release(Session& session, const manager::Frame& request);
@@ -57,6 +59,11 @@ class Server {
   Holdings holdings_;
   WatchList watch_list_;
   std::map<Session::Id, std::shared_ptr<Session>> sessions_;
+  struct User {
+    std::size_t clients = 0, names = 0;
+  };
+  std::map<std::uint32_t, User> users_;  // by uid
+  unsigned sweeps_ = 0;
   Session::Id next_id_ = 1;
   std::size_t removed_ = 0;
   bool was_idle_ = false;

@@ -6,8 +6,11 @@
 #include <array>
 #include <cerrno>
 #include <span>
+#include <thread>
+#include <utility>
 
 #include "shoal/runtime/base/error.h"
+#include "shoal/runtime/base/unix_socket.h"
 
 namespace shoal::tools {
 namespace {
@@ -70,8 +73,8 @@ void Session::serve_a_turn() {
   }
   try {
     if (!take_one()) return close();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::peer_gone) refuse(error.what());
+  } catch (const std::exception& error) {
+    refuse(error.what());
     return close();
   }
   // If there is more already, after the others have had their turn.
@@ -80,21 +83,26 @@ void Session::serve_a_turn() {
 
 bool Session::take_one() {
   std::array<std::byte, manager::kMaxFrame> buffer;
-  // Descriptors that come along are dropped by the kernel, since there is no room for them here.
-  const ssize_t got =
-      ::recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_TRUNC);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-  if (got <= 0) return false;
-  const auto nbytes = static_cast<std::size_t>(got);
-  check(nbytes <= buffer.size(), ErrorKind::malformed, "shm-manager message", nbytes,
-        " bytes are too many");
+  std::size_t nbytes = 0;
+  std::vector<Fd> unwanted;
+  const Transfer got = receive_packet(socket_.native_handle(), buffer, nbytes, unwanted, in_ms(0));
+  if (!unwanted.empty()) {
+    // To close what others sent may take as long as they like: a socket that lingers, a file of a
+    // file system in user space. Where the kernel lets us, none are let through (see Server).
+    std::thread([closed = std::move(unwanted)] {}).detach();
+    throw Error({.kind = ErrorKind::malformed,
+                 .call = "shm-manager message",
+                 .reason = "it came with descriptors"});
+  }
+  if (got == Transfer::timed_out) return true;
+  if (got == Transfer::closed) return false;
   ++messages_;
-  allowance_ -= 1;
   if (!turned_away_.empty()) {
     refuse(turned_away_);
     return false;
   }
   const manager::Frame request = manager::decode(std::span(buffer).first(nbytes));
+  allowance_ -= static_cast<double>(std::max<std::size_t>(1, request.names.size()));
   (void)send(manager::encode(answer_(*this, request)));
   return true;
 }
@@ -121,6 +129,15 @@ bool Session::has_allowance() {
   filled_ = now;
   allowance_ = std::min(rate_, allowance_ + passed.count() * rate_);
   return allowance_ >= 1;
+}
+
+void Session::finish() noexcept {
+  try {
+    if (!closed_) (void)take_one();
+  } catch (const std::exception& error) {
+    refuse(error.what());
+  }
+  close();
 }
 
 void Session::refuse(const std::string& why) noexcept {

@@ -26,7 +26,7 @@ class Session : public std::enable_shared_from_this<Session> {
   using Answer = std::function<manager::Frame(Session&, const manager::Frame&)>;
   using Ended = std::function<void(Session&)>;
 
-  // `rate`: messages a second.
+  // `rate`: names a second; a message without any counts as one.
   Session(boost::asio::io_context& loop, Fd socket, Id id, std::size_t rate, Answer answer,
           Ended ended);
 
@@ -34,7 +34,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Instead of start: what the client asks first is refused, then it is closed; it has a second to
   // ask. (Closed with a question unread, the connection would be reset and the reason lost.)
   void turn_away(std::string why);
-  // Ends it; `ended` is called, once.
+  // Answers what has been asked already, and ends it.
+  void finish() noexcept;
+  // Ends it; `ended` is called, once, and may not throw.
   void close() noexcept;
   void set_rate(std::size_t rate) { rate_ = static_cast<double>(rate); }
 

@@ -15,8 +15,8 @@ namespace shoal::tools {
 // has a lock on them. What holds them meanwhile: a process that did not tell, or is just ending; a
 // message on its way.
 //
-// Some hundred names are looked at at a time, so that clients do not wait for it, and all of them
-// take at most a tenth of the time. For the loop's thread.
+// New ones are looked at at once, all of them again and again, twice a second at least. Some
+// hundred are looked at at a time, so that clients do not wait for it. For the loop's thread.
 class WatchList {
  public:
   // `is_held`: whether a client has come to hold the name after all.
@@ -27,8 +27,9 @@ class WatchList {
   [[nodiscard]] bool contains(const std::string& name) const { return names_.contains(name); }
   // Something has ended, which may have freed any of them: looks at all soon.
   void hurry();
-  // Called each time that one is removed from /dev/shm.
-  std::function<void(const std::string&)> on_removed;
+  // Called with those just removed from /dev/shm, and with an orphan that could not be.
+  std::function<void(const std::vector<std::string>&)> on_removed;
+  std::function<void(const std::string&)> on_kept;
 
   [[nodiscard]] bool empty() const { return fresh_.empty() && names_.empty(); }
   [[nodiscard]] std::size_t size() const { return fresh_.size() + names_.size(); }
@@ -37,8 +38,9 @@ class WatchList {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void schedule(Clock::duration in);
+  void schedule(Clock::time_point at);
   void turn();
+  void look_at_some();
   void look_at(const std::string& name);
 
   std::function<bool(const std::string&)> is_held_;
@@ -46,8 +48,11 @@ class WatchList {
   std::vector<std::string> fresh_;         // not looked at yet
   std::unordered_set<std::string> names_;  // were held when last looked at
   std::vector<std::string> pass_;          // of these, still to be looked at this time
-  Clock::duration pause_{}, spent_{};      // before the next pass; on this one, so far
-  Clock::time_point due_ = Clock::time_point::max();
+  std::vector<std::string> removed_;       // in this turn
+  Clock::duration pause_{};                // before the next pass
+  Clock::duration cost_{}, last_cost_{};   // of this pass so far, and of the one before
+  Clock::time_point pass_due_ = Clock::time_point::max();
+  Clock::time_point turn_due_ = Clock::time_point::max();
 };
 
 }  // namespace shoal::tools

@@ -39,7 +39,7 @@ _shm_manager() {
             --require-manager --help'
           ;;
         reap) words='--dry-run --json --prefix --help' ;;
-        doctor) words='--json --help' ;;
+        doctor) words='--json --prefix --help' ;;
         serve)
           words='--socket --prefix --config --idle-exit --sweep --max-clients --max-names --max-rate
             --log-level --private --listen-fd --help'
