@@ -33,7 +33,7 @@ expect 'status' shm-manager st
 expect 'serve' shm-manager se
 expect '' shm-manager x
 expect '--dry-run --json --prefix --help' shm-manager reap ''
-expect '--json --help' shm-manager doctor --
+expect '--json --prefix --help' shm-manager doctor --
 expect '--max-clients --max-names --max-rate' shm-manager serve --max
 expect '--require-manager' shm-manager status --json --req
 expect 'name bytes resident age holders state' shm-manager status --sort ''
