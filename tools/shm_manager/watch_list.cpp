@@ -1,13 +1,17 @@
 #include "shoal/tools/shm_manager/watch_list.h"
 
-#include <algorithm>
-#include <utility>
+#include <poll.h>
 
-#include "shoal/runtime/shm/orphans.h"
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <memory>
+#include <new>
+#include <utility>
 
 namespace shoal::tools {
 namespace {
 
+constexpr std::size_t kThreads = 2;
 constexpr std::size_t kAtATime = 256;
 
 // A process that ends closes its connection and its segments one after the other, so the first look
@@ -20,32 +24,85 @@ constexpr int kShare = 4;
 }  // namespace
 
 WatchList::WatchList(boost::asio::io_context& loop, std::function<bool(const std::string&)> is_held)
-    : is_held_(std::move(is_held)), timer_(loop) {}
+    : loop_(loop), is_held_(std::move(is_held)), timer_(loop), threads_(kThreads) {}
 
 void WatchList::add(std::string name) {
   fresh_.push_back(std::move(name));
-  schedule(Clock::now());
+  go_on();
 }
 
 void WatchList::hurry() {
   if (names_.empty()) return;
-  pause_ = std::clamp<Clock::duration>(last_cost_ * kShare, kFirstPause, kLongestPause);
+  pause_ = std::clamp<Clock::duration>(cost_ * kShare, kFirstPause, kLongestPause);
   pass_due_ = std::min(pass_due_, Clock::now() + pause_);
-  schedule(pass_due_);
+  go_on();
 }
 
-void WatchList::schedule(Clock::time_point at) {
-  if (at >= turn_due_) return;
-  turn_due_ = at;
-  timer_.expires_at(at);
+void WatchList::go_on() {
+  while (batches_ < kThreads) {
+    Batch batch = next_batch();
+    if (batch.names.empty()) break;
+    give(std::move(batch));
+  }
+  if (batches_ > 0 || names_.empty()) return;
+  if (pass_due_ == Clock::time_point::max()) pass_due_ = Clock::now() + pause_;
+  timer_.expires_at(pass_due_);
   timer_.async_wait([this](const boost::system::error_code& failed) {
-    if (!failed) turn();
+    if (!failed) go_on();
   });
 }
 
-void WatchList::look_at(const std::string& name) {
+WatchList::Batch WatchList::next_batch() {
+  Batch batch;
+  if (fresh_.empty() && !passing_ && !names_.empty() && Clock::now() >= pass_due_) {
+    pass_.assign(names_.begin(), names_.end());
+    pass_began_ = Clock::now();
+    pass_due_ = Clock::time_point::max();
+    passing_ = true;
+  }
+  batch.of_pass = fresh_.empty();
+  std::vector<std::string>& from = batch.of_pass ? pass_ : fresh_;
+  const auto count = static_cast<std::ptrdiff_t>(std::min(from.size(), kAtATime));
+  batch.names.assign(std::make_move_iterator(from.end() - count),
+                     std::make_move_iterator(from.end()));
+  from.erase(from.end() - count, from.end());
+  batch.outcomes.resize(batch.names.size());
+  return batch;
+}
+
+void WatchList::give(Batch batch) {
+  ++batches_;
+  given_ += batch.names.size();
+  boost::asio::post(threads_, [this, given = std::make_shared<Batch>(std::move(batch))] {
+    std::ranges::transform(given->names, given->outcomes.begin(), reap_segment);
+    for (;;) {
+      try {
+        boost::asio::post(loop_, [this, given] { take_back(*given); });
+        return;
+      } catch (const std::bad_alloc&) {
+        ::poll(nullptr, 0, 100);  // others may free some
+      }
+    }
+  });
+}
+
+void WatchList::take_back(const Batch& batch) {
+  --batches_;
+  given_ -= batch.names.size();
+  for (std::size_t i = 0; i < batch.names.size(); ++i) learn(batch.names[i], batch.outcomes[i]);
+  if (!removed_.empty() && on_removed) on_removed(removed_);
+  removed_.clear();
+  if (passing_ && pass_.empty() && batch.of_pass) end_pass();
+  if (names_.empty()) {
+    pause_ = {};
+    pass_due_ = Clock::time_point::max();
+  }
+  go_on();
+}
+
+void WatchList::learn(const std::string& name, ReapOutcome outcome) {
   // Whether a client says that it holds it does not matter: whether somebody has a lock does.
-  switch (const ReapOutcome outcome = reap_segment(name)) {
+  switch (outcome) {
     case ReapOutcome::removed:
       names_.erase(name);
       removed_.push_back(name);
@@ -68,52 +125,17 @@ void WatchList::look_at(const std::string& name) {
   }
 }
 
-void WatchList::look_at_some() {
-  const auto begin = Clock::now();
-  std::size_t looked = 0;
-  for (; looked < kAtATime && !fresh_.empty(); ++looked) {
-    const std::string name = std::move(fresh_.back());
-    fresh_.pop_back();
-    look_at(name);
-  }
-  if (looked == kAtATime || Clock::now() < pass_due_) return;
-  if (pass_.empty()) pass_.assign(names_.begin(), names_.end());
-  for (; looked < kAtATime && !pass_.empty(); ++looked) {
-    const std::string name = std::move(pass_.back());
-    pass_.pop_back();
-    look_at(name);
-  }
-  cost_ += Clock::now() - begin;
-  if (!pass_.empty()) return;
-  last_cost_ = std::exchange(cost_, {});
-  pause_ = std::clamp<Clock::duration>(std::max<Clock::duration>(2 * pause_, last_cost_ * kShare),
+void WatchList::end_pass() {
+  passing_ = false;
+  cost_ = Clock::now() - pass_began_;
+  pause_ = std::clamp<Clock::duration>(std::max<Clock::duration>(2 * pause_, cost_ * kShare),
                                        kFirstPause, kLongestPause);
-  pass_due_ = Clock::time_point::max();
-}
-
-void WatchList::turn() {
-  turn_due_ = Clock::time_point::max();
-  try {
-    look_at_some();
-    if (!removed_.empty() && on_removed) on_removed(removed_);
-  } catch (const std::exception&) {
-    // Out of memory: what was lost here the next sweep finds.
-    pause_ = kLongestPause;
-  }
-  removed_.clear();
-  if (names_.empty()) {
-    pause_ = {};
-    pass_due_ = Clock::time_point::max();
-  } else if (pass_due_ == Clock::time_point::max()) {
-    pass_due_ = Clock::now() + std::max<Clock::duration>(pause_, kFirstPause);
-  }
-  schedule(fresh_.empty() ? pass_due_ : Clock::now());
 }
 
 void WatchList::finish() {
-  for (const std::string& name : std::exchange(fresh_, {})) look_at(name);
-  for (const std::string& name : std::exchange(names_, {})) look_at(name);
-  if (!removed_.empty() && on_removed) on_removed(removed_);
+  threads_.join();
+  for (const std::string& name : std::exchange(fresh_, {})) (void)reap_segment(name);
+  for (const std::string& name : std::exchange(names_, {})) (void)reap_segment(name);
 }
 
 }  // namespace shoal::tools

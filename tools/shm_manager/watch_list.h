@@ -2,6 +2,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -9,18 +10,23 @@
 #include <unordered_set>
 #include <vector>
 
+#include "shoal/runtime/shm/orphans.h"
+
 namespace shoal::tools {
 
 // Names that no client holds, and that are looked at until they are gone: reaped as soon as nobody
 // has a lock on them. What holds them meanwhile: a process that did not tell, or is just ending; a
 // message on its way.
 //
-// New ones are looked at at once, all of them again and again, twice a second at least. Some
-// hundred are looked at at a time, so that clients do not wait for it. For the loop's thread.
+// New ones are looked at at once, all of them again and again, twice a second at least. Threads of
+// its own look, so that clients do not wait for it; all calls, also those to the caller, are made
+// in the loop's thread.
 class WatchList {
  public:
   // `is_held`: whether a client has come to hold the name after all.
   WatchList(boost::asio::io_context& loop, std::function<bool(const std::string&)> is_held);
+  WatchList(const WatchList&) = delete;
+  WatchList& operator=(const WatchList&) = delete;
 
   // Looks at it at once.
   void add(std::string name);
@@ -31,28 +37,41 @@ class WatchList {
   std::function<void(const std::vector<std::string>&)> on_removed;
   std::function<void(const std::string&)> on_kept;
 
-  [[nodiscard]] bool empty() const { return fresh_.empty() && names_.empty(); }
-  [[nodiscard]] std::size_t size() const { return fresh_.size() + names_.size(); }
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  [[nodiscard]] std::size_t size() const { return fresh_.size() + names_.size() + given_; }
   // Looks at all of them now, however long it takes: at the end.
   void finish();
 
  private:
   using Clock = std::chrono::steady_clock;
-  void schedule(Clock::time_point at);
-  void turn();
-  void look_at_some();
-  void look_at(const std::string& name);
+  struct Batch {
+    std::vector<std::string> names;
+    std::vector<ReapOutcome> outcomes;  // of each
+    bool of_pass = false;
+  };
+  // Gives the threads what they have room for, or sets the clock for when there will be something.
+  void go_on();
+  [[nodiscard]] Batch next_batch();
+  void give(Batch batch);
+  void take_back(const Batch& batch);
+  void learn(const std::string& name, ReapOutcome outcome);
+  void end_pass();
 
+  boost::asio::io_context& loop_;
   std::function<bool(const std::string&)> is_held_;
   boost::asio::steady_timer timer_;
   std::vector<std::string> fresh_;         // not looked at yet
   std::unordered_set<std::string> names_;  // were held when last looked at
   std::vector<std::string> pass_;          // of these, still to be looked at this time
-  std::vector<std::string> removed_;       // in this turn
-  Clock::duration pause_{};                // before the next pass
-  Clock::duration cost_{}, last_cost_{};   // of this pass so far, and of the one before
+  std::vector<std::string> removed_;       // in this batch
+  std::size_t given_ = 0;                  // names that are being looked at
+  std::size_t batches_ = 0;                // that they are in
+  bool passing_ = false;
+  Clock::duration pause_{}, cost_{};  // between passes; of the last one
+  Clock::time_point pass_began_{};
   Clock::time_point pass_due_ = Clock::time_point::max();
-  Clock::time_point turn_due_ = Clock::time_point::max();
+  // The last member: its threads end first.
+  boost::asio::thread_pool threads_;
 };
 
 }  // namespace shoal::tools
