@@ -129,7 +129,6 @@ int serve(ServeOptions options) {
   }
   (void)raise_descriptor_limit();
   options.limits.max_clients = std::min(options.limits.max_clients, most_clients());
-  ::signal(SIGPIPE, SIG_IGN);  // a closed log is no reason to end
   Listener listener = find_listener(options);
   if (options.is_private) go_on_alone();
 

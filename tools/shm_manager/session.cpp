@@ -136,6 +136,8 @@ void Session::finish() noexcept {
     if (!closed_) (void)take_one();
   } catch (const std::exception& error) {
     refuse(error.what());
+  } catch (...) {
+    // Nor to say why.
   }
   close();
 }
@@ -151,10 +153,14 @@ void Session::refuse(const std::string& why) noexcept {
 
 void Session::close() noexcept {
   if (std::exchange(closed_, true)) return;
-  boost::system::error_code ignored;
-  pause_.cancel();
-  socket_.close(ignored);
-  ended_(*this);
+  try {
+    boost::system::error_code ignored;
+    pause_.cancel();
+    socket_.close(ignored);
+    ended_(*this);
+  } catch (...) {
+    // None of these has a reason to throw.
+  }
 }
 
 }  // namespace shoal::tools
