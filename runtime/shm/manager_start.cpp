@@ -28,6 +28,9 @@ constexpr const char* kRemedy =
 // The manager's end of the socket, where it looks for it; above the standard streams.
 constexpr int kListener = 3;
 
+// So much of what it wrote, at most, stands in an error.
+constexpr std::size_t kMostErrors = 2048;
+
 std::string find_program() {
   if (const char* chosen = std::getenv("SHOAL_MANAGER_PROGRAM"); chosen != nullptr) return chosen;
   std::array<char, PATH_MAX> self{};
@@ -116,8 +119,10 @@ Started run(const std::string& program, const std::string& socket_path, const Fd
     const ssize_t got = ::read(reading.get(), part.data(), part.size());
     if (got < 0 && errno == EINTR) continue;
     ended = got <= 0;
-    if (got > 0 && started.errors.size() < part.size())
-      started.errors.append(part.data(), static_cast<std::size_t>(got));
+    if (got > 0) started.errors.append(part.data(), static_cast<std::size_t>(got));
+    // The end of it says whether it is ready, or why not.
+    if (started.errors.size() > kMostErrors)
+      started.errors.erase(0, started.errors.size() - kMostErrors);
   }
   if (!ended) ::kill(pid, SIGKILL);
   // Fails if the program ignores SIGCHLD or waits for all its children elsewhere: so what it says

@@ -147,9 +147,11 @@ std::size_t Server::share_of(std::uint32_t uid, std::size_t all) {
 
 void Server::end(Session& session) noexcept {
   try {
-    const auto user = users_.find(session.uid());
-    user->second.names -= holdings_.names_of(session.id());
-    if (--user->second.clients == 0) users_.erase(user);
+    // Less than it holds if memory ran out while it was counted.
+    if (const auto user = users_.find(session.uid()); user != users_.end()) {
+      user->second.names -= std::min(user->second.names, holdings_.names_of(session.id()));
+      if (--user->second.clients == 0) users_.erase(user);
+    }
     const auto left = holdings_.end(session.id());
     spdlog::debug("process {} has ended its connection, and held {} names alone", session.pid(),
                   left.size());
@@ -157,10 +159,8 @@ void Server::end(Session& session) noexcept {
     // It may have had messages on their way, which held what others made.
     watch_list_.hurry();
   } catch (const std::exception& error) {
-    spdlog::error("looking at all names, after: {}", error.what());
+    spdlog::error("the next sweep looks at all names, after: {}", error.what());
     sweeps_ = 0;
-    sweep_timer_.cancel();
-    sweep();
   }
   sessions_.erase(session.id());
 }
