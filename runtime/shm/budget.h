@@ -72,7 +72,8 @@ struct Budget {
 
 // To be called before a segment of `nbytes` is made. Checks the bytes, all those limits to which
 // the kernel answers late or by killing a process; mappings and descriptors it refuses by itself.
-// Throws Error(no_space), or Error(limit_reached) for a limit of this process.
+// Small ones pass without another look for a while (budget_credit.h). Throws Error(no_space), or
+// Error(limit_reached) for a limit of this process.
 void check_budget(std::size_t nbytes, SharingStrategy strategy);
 
 // What there is to say after a call that was to make or map a segment of `nbytes` failed:

@@ -194,11 +194,6 @@ std::optional<Error> find_shortage(const Budget& budget, std::size_t nbytes,
   return make_error(*std::move(shortage), "check_budget", 0, nbytes, strategy);
 }
 
-void check_budget(std::size_t nbytes, SharingStrategy strategy) {
-  if (const auto error = find_shortage(read_byte_budget({}, nbytes), nbytes, strategy))
-    throw Error(*error);
-}
-
 Error explain_full(const Budget& budget, std::string_view call, int errno_value, std::size_t nbytes,
                    SharingStrategy strategy) {
   return make_error(shortage_after(budget, call, errno_value, nbytes, strategy), call, errno_value,

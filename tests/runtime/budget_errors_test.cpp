@@ -18,6 +18,7 @@
 #include "shoal/runtime/shm/budget.h"
 #include "shoal/runtime/shm/shm_directory.h"
 #include "support/in_child.h"
+#include "support/small_shm.h"
 
 // The words in which a lack of something is told.
 namespace shoal {
@@ -230,12 +231,7 @@ TEST(CheckBudget, RefusesWhatTheKernelWouldKillFor) {
             0);
 }
 
-// A /dev/shm of 1 MiB, for the calling process alone.
-bool shrink_dev_shm() {
-  return ::unshare(CLONE_NEWNS) == 0 &&
-         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         ::mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=1m,nr_inodes=4") == 0;
-}
+bool shrink_dev_shm() { return test::shrink_dev_shm("size=1m,nr_inodes=4"); }
 
 class SmallDevShm : public testing::Test {
  protected:
