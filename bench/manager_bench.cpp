@@ -2,9 +2,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/statvfs.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,20 +15,21 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <new>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "manager_registrars.h"
 #include "shoal/runtime/base/deadline.h"
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/base/fd.h"
-#include "shoal/runtime/shm/manager_client.h"
-#include "shoal/runtime/shm/segment.h"
 #include "shoal/runtime/shm/shm_directory.h"
 
-// How a manager bears many clients: each registers its segments at a steady pace, then all are
-// killed. The same for shm-manager and for PyTorch's torch_shm_manager, whose protocol is spoken
-// here as far as registering goes (torch/lib/libshm/core.cpp, version 1.13).
+// How a manager bears many clients: each registers names at a steady pace in the way its library
+// does, then makes the segments as fast as it can, then all are killed. The same for shm-manager
+// and for PyTorch's torch_shm_manager.
 namespace shoal::bench {
 namespace {
 
@@ -43,6 +42,7 @@ struct Load {
   int clients = 1000;
   int segments = 100;
   double rate = 20'000;  // registrations a second, all clients together
+  int burst = 10;        // how many a client makes in a row, before it sleeps
 };
 
 struct Pipe {
@@ -59,72 +59,7 @@ struct Pipe {
 struct Gate {
   Pipe said;  // a byte from each client when it is ready, and when it is done; 'f' if it failed
   Pipe go;    // ends when all are to begin
-};
-
-// One kind of manager, from the side of a client.
-class Registrar {
- public:
-  Registrar() = default;
-  Registrar(const Registrar&) = delete;
-  Registrar& operator=(const Registrar&) = delete;
-  virtual ~Registrar() = default;
-  // Makes a segment, to be held until this process ends.
-  virtual std::string make() = 0;
-  virtual void add(const std::string& name) = 0;
-};
-
-class ShoalRegistrar : public Registrar {
- public:
-  explicit ShoalRegistrar(const std::string& socket) : connection_(socket, in_seconds(kPatienceS)) {
-    (void)connection_.ask({.verb = manager::Verb::report}, in_seconds(kPatienceS));
-  }
-  std::string make() override {
-    segments_.push_back(std::make_unique<Segment>(64, 1, SharingStrategy::file_system));
-    return segments_.back()->name();
-  }
-  void add(const std::string& name) override {
-    (void)connection_.ask({.verb = manager::Verb::hold, .names = {name}}, in_seconds(kPatienceS));
-  }
-
- private:
-  manager::Connection connection_;
-  std::vector<std::unique_ptr<Segment>> segments_;
-};
-
-class TorchRegistrar : public Registrar {
- public:
-  TorchRegistrar(const std::string& path, std::string prefix) : prefix_(std::move(prefix)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::ranges::copy(path, address.sun_path);
-    if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-      throw_errno("connect", path);
-  }
-  std::string make() override {
-    std::string name = concat('/', prefix_, ::getpid(), '_', ++count_);
-    const Fd file{::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600)};
-    if (!file || ::posix_fallocate(file.get(), 0, 4096) != 0) throw_errno("shm_open", name);
-    return name;
-  }
-  void add(const std::string& name) override {
-    struct {
-      pid_t pid;
-      char free;
-      char filename[60];
-    } request{};
-    request.pid = ::getpid();
-    std::ranges::copy(name, request.filename);
-    std::array<char, 2> answer{};
-    if (::send(socket_.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
-        ::recv(socket_.get(), answer.data(), answer.size(), MSG_WAITALL) != 2 ||
-        std::memcmp(answer.data(), "OK", 2) != 0)
-      throw_errno("torch_shm_manager");
-  }
-
- private:
-  Fd socket_{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  std::string prefix_;
-  int count_ = 0;
+  Pipe make;  // ends when all are to make what they have registered
 };
 
 // A manager as our child, which may tell its address by its standard output.
@@ -172,12 +107,19 @@ double cpu_time(pid_t pid) {
   return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-template <class T>
-T* share(std::size_t count) {
-  void* memory =
-      ::mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+// Where the clients and their parent meet, in memory that they share.
+struct Times {
+  Clock::time_point begin;   // written before the gate opens
+  std::span<float> took_us;  // of each registration
+};
+
+Times& share_times(std::size_t count) {
+  void* memory = ::mmap(nullptr, sizeof(Times) + count * sizeof(float), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw_errno("mmap");
-  return static_cast<T*>(memory);
+  auto* times = new (memory) Times;
+  times->took_us = {reinterpret_cast<float*>(times + 1), count};
+  return *times;
 }
 
 void say(const Gate& gate, char what) {
@@ -197,23 +139,27 @@ int hear_all(const Gate& gate, int clients) {
   return failed;
 }
 
-void run_client(Registrar& registrar, const Load& load, int number, Gate& gate, float* took_us) {
-  std::vector<std::string> names;
-  for (int i = 0; i < load.segments; ++i) names.push_back(registrar.make());
-  gate.go.writing.reset();
+void run_client(Registrar& registrar, const Load& load, int number, Gate& gate, const Times& times,
+                std::span<float> took_us) {
+  for (Pipe* pipe : {&gate.go, &gate.make}) pipe->writing.reset();
   say(gate, 'r');
   (void)wait_ready(gate.go.reading.get(), POLLIN, kForever);
   const Seconds interval(load.clients / load.rate);
-  const auto begin =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(interval * number / load.clients);
+  const auto begin = times.begin + std::chrono::duration_cast<Clock::duration>(
+                                       interval * load.burst * number / load.clients);
   for (int i = 0; i < load.segments; ++i) {
-    std::this_thread::sleep_until(begin +
-                                  std::chrono::duration_cast<Clock::duration>(interval * i));
+    if (i % load.burst == 0)
+      std::this_thread::sleep_until(begin +
+                                    std::chrono::duration_cast<Clock::duration>(interval * i));
     const auto asked = Clock::now();
-    registrar.add(names[static_cast<std::size_t>(i)]);
-    took_us[i] = std::chrono::duration<float, std::micro>(Clock::now() - asked).count();
+    registrar.add();
+    took_us[static_cast<std::size_t>(i)] =
+        std::chrono::duration<float, std::micro>(Clock::now() - asked).count();
   }
   say(gate, 'd');
+  (void)wait_ready(gate.make.reading.get(), POLLIN, kForever);
+  registrar.make_all();
+  say(gate, 'm');
   for (;;) ::pause();
 }
 
@@ -234,19 +180,19 @@ void measure(const char* title, pid_t manager, const Load& load, MakeRegistrar&&
   const std::uint64_t files_before = files_there();
   const std::size_t total =
       static_cast<std::size_t>(load.clients) * static_cast<std::size_t>(load.segments);
-  float* took_us = share<float>(total);
+  Times& times = share_times(total);
   std::vector<pid_t> pids;
   for (int number = 0; number < load.clients; ++number) {
     const pid_t pid = ::fork();
     if (pid == 0) {
       try {
         auto registrar = make_registrar();
-        run_client(*registrar, load, number, gate,
-                   took_us + static_cast<std::ptrdiff_t>(number) * load.segments);
+        run_client(*registrar, load, number, gate, times,
+                   times.took_us.subspan(static_cast<std::size_t>(number * load.segments),
+                                         static_cast<std::size_t>(load.segments)));
       } catch (const std::exception& error) {
         std::fprintf(stderr, "%s: %s\n", title, error.what());
-        say(gate, 'f');
-        say(gate, 'f');
+        for (int i = 0; i < 3; ++i) say(gate, 'f');
       }
       ::_exit(1);
     }
@@ -254,11 +200,16 @@ void measure(const char* title, pid_t manager, const Load& load, MakeRegistrar&&
   }
   int failed = hear_all(gate, load.clients);
   const double idle_cpu = cpu_time(manager);
-  const auto begin = Clock::now();
+  // All wake at once when the gate opens, which takes them a while.
+  times.begin = Clock::now() + std::chrono::seconds(1);
   gate.go.writing.reset();
   failed += hear_all(gate, load.clients);
-  const Seconds took = Clock::now() - begin;
+  const auto end = Clock::now();
+  const Seconds took = end - times.begin;
   const double cpu = cpu_time(manager) - idle_cpu;
+  gate.make.writing.reset();
+  failed += hear_all(gate, load.clients);
+  const Seconds made = Clock::now() - end;
   const auto memory = peak_memory_kib(manager);
   const auto killed = Clock::now();
   for (const pid_t pid : pids) ::kill(pid, SIGKILL);
@@ -266,15 +217,17 @@ void measure(const char* title, pid_t manager, const Load& load, MakeRegistrar&&
   const Seconds dead = Clock::now() - killed;
   const bool clean = wait_for([&] { return files_there() <= files_before; });
   const Seconds reaped = Clock::now() - killed;
-  std::sort(took_us, took_us + total);
+  std::ranges::sort(times.took_us);
   const auto at = [&](double share) {
-    return static_cast<double>(took_us[static_cast<std::size_t>(share * (total - 1.0))]) / 1000;
+    return static_cast<double>(times.took_us[static_cast<std::size_t>(share * (total - 1.0))]) /
+           1000;
   };
   std::printf(
-      "%-18s %8.0f/s  %7.2f ms  %7.2f ms  %7.2f ms  %4.0f us  %6.1f MiB  %5.2f s  %6.2f s%s\n",
+      "%-18s %8.0f/s  %7.2f ms  %7.2f ms  %7.2f ms  %4.0f us  %6.1f MiB  %6.0f/s  %5.2f s  %6.2f "
+      "s%s\n",
       title, static_cast<double>(total) / took.count(), at(0.5), at(0.99), at(1),
-      cpu / static_cast<double>(total) * 1e6, static_cast<double>(memory) / 1024, dead.count(),
-      reaped.count(),
+      cpu / static_cast<double>(total) * 1e6, static_cast<double>(memory) / 1024,
+      static_cast<double>(total) / made.count(), dead.count(), reaped.count(),
       failed > 0 ? "  (clients failed)"
       : clean    ? ""
                  : "  (not all)");
@@ -284,22 +237,23 @@ void measure(const char* title, pid_t manager, const Load& load, MakeRegistrar&&
 int run(const Load& load, const std::string& program, const std::string& torch) {
   const std::string prefix = concat("shoal-bench-", ::getpid(), "-");
   shm_directory::set_name_prefix(prefix);
-  ::setenv("SHOAL_MANAGER", "off", 1);  // the bench registers by itself
-  std::printf("%d clients, %d segments each, %.0f registrations a second asked for\n", load.clients,
+  std::printf("%d clients register %d segments each, %.0f a second asked for\n", load.clients,
               load.segments, load.rate);
-  std::printf("%-18s %10s  %10s  %10s  %10s  %7s  %10s  %7s  %8s\n", "", "registered", "median",
-              "p99", "slowest", "cpu of it", "memory", "all dead", "reaped");
+  std::printf("%-18s %10s  %10s  %10s  %10s  %7s  %10s  %8s  %7s  %8s\n", "", "registered",
+              "median", "p99", "slowest", "cpu of it", "memory", "made", "dead", "reaped");
   {
     const std::string socket = concat("/tmp/", prefix, "manager/m.sock");
+    ::setenv("SHOAL_MANAGER", socket.c_str(), 1);
     const Server server =
         start({program, "serve", "--socket", socket, "--prefix", prefix, "--log-level", "error"});
     wait_for([&] { return std::filesystem::exists(socket); });
     measure("shm-manager", server.pid, load,
-            [&] { return std::make_unique<ShoalRegistrar>(socket); });
+            [&] { return std::make_unique<ShoalRegistrar>(prefix); });
     ::kill(server.pid, SIGTERM);
     ::waitpid(server.pid, nullptr, 0);
     std::filesystem::remove_all(std::filesystem::path(socket).parent_path());
   }
+  measure("clients alone", ::getpid(), load, [] { return std::make_unique<NoRegistrar>(); });
   if (torch.empty()) return 0;
   const Server server = start({torch});
   std::array<char, 256> path{};
@@ -327,6 +281,8 @@ int main(int argc, char** argv) {
   app.add_option("--segments", load.segments, "Segments of each")->check(CLI::Range(1, 10'000));
   app.add_option("--rate", load.rate, "Registrations a second, of all")
       ->check(CLI::Range(1.0, 1e9));
+  app.add_option("--burst", load.burst, "Registrations of a client in a row")
+      ->check(CLI::Range(1, 10'000));
   app.add_option("--manager", program, "The shm-manager to measure");
   app.add_option("--torch", torch, "A torch_shm_manager to measure, too");
   CLI11_PARSE(app, argc, argv);

@@ -44,6 +44,7 @@
 #include "shoal/runtime/shm/holder_set.h"
 #include "shoal/runtime/shm/manager_address.h"
 #include "shoal/runtime/shm/manager_client.h"
+#include "shoal/runtime/shm/manager_connection.h"
 #include "shoal/runtime/shm/manager_protocol.h"
 #include "shoal/runtime/shm/memory_report.h"
 #include "shoal/runtime/shm/orphans.h"

@@ -40,7 +40,8 @@ sockaddr_un address_of(const std::string& path) {
 
 Fd make_socket() {
   Fd socket{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
-  if (!socket) throw_errno("socket", "to shm-manager");
+  if (!socket)
+    throw_errno("socket", "to shm-manager", "Raise the limit of open descriptors: `ulimit -n`");
   return socket;
 }
 

@@ -1,26 +1,24 @@
 #include "shoal/runtime/shm/manager_client.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <array>
+#include <algorithm>
 #include <optional>
 #include <set>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "shoal/runtime/base/error.h"
-#include "shoal/runtime/base/unix_socket.h"
 #include "shoal/runtime/shm/manager_address.h"
+#include "shoal/runtime/shm/manager_connection.h"
 #include "shoal/runtime/shm/manager_start.h"
 
 namespace shoal::manager {
 namespace {
 
-// A manager answers within a millisecond, or something is wrong with it.
+// A manager answers within a millisecond, or something is wrong with it; if it has answered before,
+// most likely with the machine, which is too busy to let it run.
 constexpr double kPatienceMs = 2000;
-// Where it would be no great loss not to tell: how long it may take, and for how long it is not
+constexpr double kLongPatienceMs = 10'000;
+// Where it would be no great loss not to connect: how long it may take, and for how long it is not
 // tried again.
 constexpr double kShortPatienceMs = 200;
 constexpr double kQuietS = 5;
@@ -28,13 +26,20 @@ constexpr double kQuietS = 5;
 // A manager that ends as soon as it has started will do so again.
 constexpr int kMostStarts = 3;
 
+// How many names are told at a time before they are used.
+constexpr std::size_t kAhead = 16;
+static_assert(kAhead <= kMostNames);
+
 // This process as a client. Guarded by the pool's lock, and across fork by its handlers.
 struct Membership {
   std::optional<Connection> connection;
-  std::optional<Connection> childs;  // between prepare_fork and after_fork_…
-  std::set<std::string> held;
-  bool told = false;                // whether the connection's manager knows of all in `held`
-  Deadline quiet_until = in_ms(0);  // no more of what is no great loss, after it did not work
+  std::optional<Connection> childs;    // between prepare_fork and after_fork_…
+  std::set<std::string> held;          // also what is held ahead
+  bool told = false;                   // whether the connection's manager knows of all in `held`
+  std::vector<SegmentId> ahead;        // held, and not yet given to a segment
+  std::string prefix;                  // of theirs
+  std::vector<std::string> forgotten;  // the manager still believes that we hold them
+  Deadline quiet_until = in_ms(0);     // no more of what is no great loss, after it did not work
 };
 
 Membership& membership() {
@@ -75,17 +80,22 @@ void tell_all(Membership& self, Deadline deadline) {
   self.told = true;
 }
 
-// `connect` makes a connection.
+// The manager knows of all that is held, of which `names` are new; without any, it is enough that
+// the manager that was told is still there. `connect` makes a connection.
 template <class Connect>
-void tell(Membership& self, const std::string& name, Deadline deadline, Connect&& connect) {
+void tell(Membership& self, const std::vector<std::string>& names, Deadline deadline,
+          Connect&& connect) {
+  if (self.connection && names.empty() && !self.connection->is_open()) self.connection.reset();
   for (;;) {
     try {
       if (!self.connection) {
         self.told = false;
+        self.forgotten.clear();
         self.connection = connect();
       }
       if (!self.told) return tell_all(self, deadline);
-      (void)self.connection->ask({.verb = Verb::hold, .names = {name}}, deadline);
+      if (!names.empty())
+        (void)self.connection->ask({.verb = Verb::hold, .names = names}, deadline);
       return;
     } catch (const Error& error) {
       // A refusal is an answer; after any other error what comes belongs to no question any more.
@@ -96,91 +106,101 @@ void tell(Membership& self, const std::string& name, Deadline deadline, Connect&
   }
 }
 
-}  // namespace
-
-Connection::Connection(const std::string& socket_path, Deadline deadline)
-    : socket_(connect_to(socket_path, deadline)), path_(socket_path) {
-  if (!socket_)
-    throw Error({.kind = ErrorKind::not_found,
-                 .call = "connect",
-                 .subject = socket_path,
-                 .reason = "no shm-manager listens there",
-                 .remedy = "Start one: shm-manager serve"});
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-    throw_errno("getsockopt(SO_PEERCRED)", socket_path);
-  check(peer.uid == ::geteuid() || peer.uid == 0, ErrorKind::unsupported, "connect", socket_path,
-        " is served by user ", peer.uid, ", who is neither this one nor root");
-}
-
-void Connection::greet(Deadline deadline) {
-  greeted_ = true;
-  const Frame welcome =
-      exchange({.verb = Verb::hello, .pid = static_cast<std::uint32_t>(::getpid())}, deadline);
-  check(welcome.verb == Verb::welcome, ErrorKind::malformed, "shm-manager", path_,
-        " does not say welcome");
-  manager_pid_ = welcome.pid;
-}
-
-Frame Connection::ask(const Frame& request, Deadline deadline) {
-  if (!greeted_) greet(deadline);
-  return exchange(request, deadline);
-}
-
-Frame Connection::exchange(const Frame& request, Deadline deadline) {
-  const auto in_time = [&](bool done) {
-    check(done, ErrorKind::timed_out, "shm-manager", path_,
-          " does not answer. Look at its log; shm-manager doctor says more");
-  };
-  in_time(send_packet(socket_.get(), encode(request), {}, deadline) == Transfer::done);
-  // It takes a while: to ask before one waits would be in vain.
-  in_time(wait_ready(socket_.get(), POLLIN, deadline));
-  std::array<std::byte, kMaxFrame> buffer;
-  // Descriptors that come along are dropped by the kernel, since there is no room for them here.
-  const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_TRUNC);
-  if (got < 0) throw_errno("recv", path_);
-  check(got > 0, ErrorKind::peer_gone, "shm-manager", path_, " has closed the connection");
-  check(static_cast<std::size_t>(got) <= buffer.size(), ErrorKind::malformed, "shm-manager", path_,
-        " answers with ", got, " bytes");
-  Frame answer = decode(std::span(buffer).first(static_cast<std::size_t>(got)));
-  check(answer.verb != Verb::refused, ErrorKind::limit_reached, "shm-manager", path_,
-        " refuses: ", answer.reason);
-  return answer;
-}
-
-void hold(const std::string& name) {
-  if (is_off()) return;
-  Membership& self = membership();
-  self.held.insert(name);
-  const Deadline deadline = in_ms(kPatienceMs);
+// Tells, and holds none of them if that fails.
+template <class Connect>
+void hold(Membership& self, const std::vector<std::string>& names, Deadline deadline,
+          Connect&& connect) {
   try {
-    tell(self, name, deadline, [&] { return connect_or_start(deadline); });
+    self.held.insert(names.begin(), names.end());
+    tell(self, names, deadline, connect);
   } catch (...) {
-    self.held.erase(name);
+    for (const std::string& name : names) self.held.erase(name);
     throw;
   }
 }
 
-void hold_if_reachable(const std::string& name) noexcept {
+// What it is told here is no great loss.
+void tell_lightly(Membership& self, Verb verb, std::vector<std::string> names,
+                  Deadline deadline) noexcept {
+  if (!self.connection || names.empty()) return;
   try {
-    Membership& self = membership();
-    if (is_off() || !self.quiet_until.expired()) return;
-    self.held.insert(name);
-    const Deadline deadline = in_ms(kShortPatienceMs);
-    tell(self, name, deadline, [&] { return Connection(socket_path(), deadline); });
+    (void)self.connection->ask({.verb = verb, .names = std::move(names)}, deadline);
   } catch (const std::exception&) {
-    Membership& self = membership();
-    self.held.erase(name);
+    self.connection.reset();
+  }
+}
+
+void tell_forgotten(Membership& self, Deadline deadline) noexcept {
+  tell_lightly(self, Verb::forget, std::exchange(self.forgotten, {}), deadline);
+}
+
+template <class Connect>
+void hold_ahead(Membership& self, std::size_t count, Deadline deadline, Connect&& connect) {
+  std::vector<SegmentId> ids(count);
+  std::ranges::generate(ids, SegmentId::random);
+  std::vector<std::string> names;
+  names.reserve(count);
+  for (const SegmentId& id : ids) names.push_back(segment_name(self.prefix, id));
+  tell_forgotten(self, deadline);
+  hold(self, names, deadline, connect);
+  self.ahead = std::move(ids);
+}
+
+}  // namespace
+
+SegmentId hold_new(const std::string& prefix) {
+  if (is_off()) return SegmentId::random();
+  Membership& self = membership();
+  const Deadline deadline = in_ms(self.told ? kLongPatienceMs : kPatienceMs);
+  const auto connect = [] { return connect_or_start(in_ms(kPatienceMs)); };
+  if (prefix != self.prefix) {
+    for (const SegmentId& id : std::exchange(self.ahead, {})) forget(segment_name(self.prefix, id));
+    self.prefix = prefix;
+  }
+  if (!self.ahead.empty()) {
+    tell(self, {}, deadline, connect);
+  } else {
+    try {
+      hold_ahead(self, kAhead, deadline, connect);
+    } catch (const Error& error) {
+      // The manager may still let us have one.
+      if (error.kind() != ErrorKind::limit_reached) throw;
+      hold_ahead(self, 1, deadline, connect);
+    }
+  }
+  const SegmentId id = self.ahead.back();
+  self.ahead.pop_back();
+  return id;
+}
+
+void hold_if_reachable(const std::string& name) noexcept {
+  Membership& self = membership();
+  try {
+    if (is_off() || !self.quiet_until.expired()) return;
+    const Deadline deadline = in_ms(kShortPatienceMs);
+    hold(self, {name}, deadline, [&] { return Connection(socket_path(), deadline); });
+  } catch (const std::exception&) {
     self.quiet_until = in_seconds(kQuietS);
   }
 }
 
 void release(const std::string& name) noexcept {
   Membership& self = membership();
+  if (self.held.erase(name) == 0) return;
+  try {
+    tell_lightly(self, Verb::release, {name}, in_ms(kPatienceMs));
+  } catch (const std::exception&) {
+    self.connection.reset();  // no memory; what its manager believes ends with it
+  }
+}
+
+void forget(const std::string& name) noexcept {
+  Membership& self = membership();
   if (self.held.erase(name) == 0 || !self.connection) return;
   try {
-    (void)self.connection->ask({.verb = Verb::release, .names = {name}}, in_ms(kShortPatienceMs));
+    self.forgotten.push_back(name);
+    // As a rule the next names are told of sooner, and these with them.
+    if (self.forgotten.size() >= kMostNames) tell_forgotten(self, in_ms(kPatienceMs));
   } catch (const std::exception&) {
     self.connection.reset();
   }
@@ -203,6 +223,14 @@ void after_fork_in_child() noexcept {
   self.connection = std::move(self.childs);
   self.childs.reset();
   self.told = false;
+  try {
+    // The parent will use them.
+    for (const SegmentId& id : std::exchange(self.ahead, {}))
+      self.held.erase(segment_name(self.prefix, id));
+  } catch (const std::exception&) {
+    // No memory: the manager hears of names that are the parent's alone, which does no harm.
+  }
+  self.forgotten.clear();
 }
 
 }  // namespace shoal::manager

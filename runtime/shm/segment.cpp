@@ -35,10 +35,6 @@ struct Mappable {
   [[nodiscard]] bip::mapping_handle_t get_mapping_handle() const { return {fd, false}; }
 };
 
-std::string name_for(std::string_view prefix, const SegmentId& id) {
-  return concat(prefix, "segment-", id.to_string());
-}
-
 // Every page is taken now, while an error can still be returned; a later write that finds no page
 // would be a SIGBUS.
 void reserve(const Fd& memory, std::size_t offset, std::size_t nbytes, SharingStrategy strategy) {
@@ -139,7 +135,7 @@ void Segment::map(const Fd& memory) {
 }
 
 Segment::Segment(std::size_t nbytes, std::uint32_t blocks, SharingStrategy strategy)
-    : id_(SegmentId::random()),
+    : id_(strategy == SharingStrategy::file_system ? SegmentId{} : SegmentId::random()),
       strategy_(strategy),
       owned_here_(true),
       blocks_(blocks),
@@ -184,18 +180,17 @@ Segment::Segment(std::size_t nbytes, std::uint32_t blocks, SharingStrategy strat
   const std::string prefix = shm_directory::name_prefix();
   std::ranges::copy(prefix, control().name_prefix.begin());
   for (;;) {
-    name_ = name_for(prefix, id_);
     // Told first: nothing that has a name goes unwatched, whenever we are killed.
-    manager::hold(name_);
+    id_ = manager::hold_new(prefix);
+    name_ = segment_name(prefix, id_);
+    control().header.id = id_;
     try {
       if (shm_directory::link(memory_, name_)) return;
     } catch (...) {
-      manager::release(name_);
+      manager::forget(name_);
       throw;
     }
-    manager::release(name_);
-    id_ = SegmentId::random();
-    control().header.id = id_;
+    manager::forget(name_);
   }
 }
 
@@ -213,7 +208,7 @@ Segment::Segment(const Fd& memory, const SegmentId& expected) : id_(expected), o
   const std::array<char, 56> text = control().name_prefix;
   const std::string_view prefix(text.data(), ::strnlen(text.data(), text.size()));
   if (!shm_directory::is_name_prefix(prefix)) return;
-  name_ = name_for(prefix, id_);
+  name_ = segment_name(prefix, id_);
   manager::hold_if_reachable(name_);
 }
 
@@ -238,8 +233,9 @@ void Segment::leave() noexcept {
   // Two that leave at once: each frees its slot first, then one of them gets all of them.
   unlock_slot(memory_.get(), slot_);
   if (name_.empty()) return;
-  if (try_lock_all_slots(memory_.get())) remove_name();
-  manager::release(name_);
+  if (!try_lock_all_slots(memory_.get())) return manager::release(name_);
+  remove_name();
+  manager::forget(name_);
 }
 
 void Segment::remove_name() noexcept {

@@ -21,6 +21,10 @@ std::string SegmentId::to_string() const {
   return digits;
 }
 
+std::string segment_name(std::string_view prefix, const SegmentId& id) {
+  return concat(prefix, "segment-", id.to_string());
+}
+
 std::string find_fault(const SegmentHeader& header, std::uint64_t file_size) {
   if (file_size < kPageSize) return concat("only ", file_size, " bytes, no header");
   if (header.magic != kSegmentMagic) return "not a Shoal segment";

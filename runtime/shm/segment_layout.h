@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "shoal/runtime/shm/holder_set.h"
@@ -33,6 +34,9 @@ struct SegmentId {
     return a.high != b.high ? a.high < b.high : a.low < b.low;
   }
 };
+
+// The name of a segment under /dev/shm.
+[[nodiscard]] std::string segment_name(std::string_view prefix, const SegmentId& id);
 
 // Written once, before anybody else can see it.
 struct SegmentHeader {

@@ -8,9 +8,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
-#include <system_error>
+#include <new>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/shm/byte_count.h"
@@ -120,14 +119,23 @@ void unlink(const std::string& name, const Fd& file) noexcept {
   }
 }
 
+Walk::Walk(std::string_view prefix)
+    : prefix_(prefix), directory_(::opendir(std::string(kPath).c_str()), &::closedir) {}
+
+std::optional<std::string> Walk::next() {
+  if (directory_ == nullptr) return std::nullopt;
+  while (const dirent* entry = ::readdir(directory_.get())) {
+    const std::string_view name = entry->d_name;
+    if (name.starts_with(prefix_)) return std::string(name);
+  }
+  directory_.reset();
+  return std::nullopt;
+}
+
 std::vector<std::string> list(std::string_view prefix) {
   std::vector<std::string> names;
-  std::error_code failed;
-  for (std::filesystem::directory_iterator entry(kPath, failed), end; !failed && entry != end;
-       entry.increment(failed)) {
-    std::string name = entry->path().filename().string();
-    if (name.starts_with(prefix)) names.push_back(std::move(name));
-  }
+  Walk walk(prefix);
+  while (auto name = walk.next()) names.push_back(*std::move(name));
   return names;
 }
 

@@ -46,6 +46,7 @@ std::vector<Frame> frames_of_all_verbs() {
       {.verb = Verb::hold, .names = names(1)},
       {.verb = Verb::hold, .names = names(kMostNames)},
       {.verb = Verb::release, .names = names(3)},
+      {.verb = Verb::forget, .names = names(2)},
       {.verb = Verb::report, .first = 512},
       {.verb = Verb::welcome, .pid = 1},
       {.verb = Verb::done},
@@ -165,7 +166,7 @@ TEST(ManagerProtocol, OnlyTheVerbsThereAreAreTaken) {
 
 TEST(ManagerProtocol, NoneAndTooManyNamesAreRefusedOnBothSides) {
   for (const std::size_t count : {std::size_t{0}, kMostNames + 1}) {
-    for (const Verb verb : {Verb::hold, Verb::release})
+    for (const Verb verb : {Verb::hold, Verb::release, Verb::forget})
       expect_error(
           ErrorKind::invalid_argument, [&] { (void)encode({.verb = verb, .names = names(count)}); },
           concat(count, " names"));
@@ -175,7 +176,7 @@ TEST(ManagerProtocol, NoneAndTooManyNamesAreRefusedOnBothSides) {
 
 TEST(ManagerProtocol, ACountThatTheBytesCannotHoldTakesNoMemory) {
   for (const std::uint32_t count : {std::uint32_t{64}, std::uint32_t{512}, ~std::uint32_t{0}}) {
-    for (const Verb verb : {Verb::hold, Verb::release}) {
+    for (const Verb verb : {Verb::hold, Verb::release, Verb::forget}) {
       WireWriter out = start_of(verb);
       out.put(count);
       expect_malformed(out.take());

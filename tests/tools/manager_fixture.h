@@ -14,7 +14,7 @@
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/process/pidfd.h"
-#include "shoal/runtime/shm/manager_client.h"
+#include "shoal/runtime/shm/manager_connection.h"
 #include "shoal/runtime/shm/orphans.h"
 #include "shoal/runtime/shm/segment.h"
 #include "shoal/runtime/shm/shm_directory.h"

@@ -66,6 +66,7 @@ std::vector<Bytes> good_frames() {
   return {encode({.verb = Verb::hello, .pid = 1}),
           encode({.verb = Verb::hold, .names = {name}}),
           encode({.verb = Verb::release, .names = {name, name}}),
+          encode({.verb = Verb::forget, .names = {name, name}}),
           encode({.verb = Verb::report}),
           encode({.verb = Verb::refused, .reason = "why"}),
           encode({.verb = Verb::done})};

@@ -150,7 +150,7 @@ TEST_F(Serve, ClientsComeBackToTheNextManagerByThemselves) {
   const auto same =
       std::ranges::find(known, static_cast<std::uint32_t>(client.pid()), &manager::Client::pid);
   ASSERT_NE(same, known.end());
-  EXPECT_EQ(same->holds, 2U);
+  EXPECT_GE(same->holds, 2U);
   client.channel().send({.tag = "end"});
   EXPECT_EQ(client.wait(), 0);
   EXPECT_TRUE(all_go(names));

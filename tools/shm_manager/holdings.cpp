@@ -10,8 +10,9 @@ void Holdings::hold(ClientId client, const std::string& name) {
 }
 
 void Holdings::strike_out(Holders::iterator name, ClientId client) {
-  std::erase(name->second, client);
-  if (name->second.empty()) holders_.erase(name);
+  auto& holders = name->second;
+  holders.erase(std::remove(holders.begin(), holders.end(), client), holders.end());
+  if (holders.empty()) holders_.erase(name);
 }
 
 bool Holdings::release(ClientId client, const std::string& name) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28,7 +29,8 @@ class Holdings {
   [[nodiscard]] std::size_t names() const { return holders_.size(); }
 
  private:
-  using Holders = std::unordered_map<std::string, std::vector<ClientId>>;
+  // One, as a rule, which then takes no memory of its own.
+  using Holders = std::unordered_map<std::string, boost::container::small_vector<ClientId, 1>>;
   // False if the client was not among them. Erases a name without holders.
   void strike_out(Holders::iterator name, ClientId client);
 

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "shoal/runtime/shm/manager_address.h"
-#include "shoal/runtime/shm/manager_client.h"
+#include "shoal/runtime/shm/manager_connection.h"
 
 namespace shoal::tools {
 namespace {

@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "shoal/runtime/base/error.h"
-#include "shoal/runtime/shm/shm_directory.h"
 
 namespace shoal::tools {
 namespace {
@@ -19,6 +18,9 @@ using manager::Frame;
 using manager::Verb;
 
 constexpr int kClientsATurn = 64;
+constexpr int kNamesATurn = 256;
+constexpr std::size_t kMostFresh = 2048;
+constexpr std::chrono::milliseconds kWalkPause{5};
 constexpr std::size_t kMostLines = 8;
 constexpr std::size_t kMostTurnedAway = 256;
 constexpr std::size_t kMostNamesInAll = 2'000'000;  // some 300 MiB
@@ -49,6 +51,7 @@ Server::Server(boost::asio::io_context& loop, Fd listener, const ServeOptions& o
       listener_(loop, listener.get()),
       accept_pause_(loop),
       sweep_timer_(loop),
+      walk_pause_(loop),
       idle_timer_(loop),
       watch_list_(loop, [this](const std::string& name) { return holdings_.is_held(name); }) {
   (void)listener.release();
@@ -176,7 +179,8 @@ Frame Server::answer(Session& session, const Frame& request) {
     case Verb::hold:
       return hold(session, request);
     case Verb::release:
-      return release(session, request);
+    case Verb::forget:
+      return let_go(session, request);
     case Verb::report:
       return report(request.first);
     default:
@@ -201,12 +205,13 @@ Frame Server::hold(Session& session, const Frame& request) {
   return {.verb = Verb::done};
 }
 
-Frame Server::release(Session& session, const Frame& request) {
+Frame Server::let_go(Session& session, const Frame& request) {
   for (const std::string& name : request.names) {
     // Only what it held: to be looked at is a right, too.
     if (!holdings_.is_held_by(session.id(), name)) continue;
     --users_[session.uid()].names;
-    if (holdings_.release(session.id(), name)) watch_list_.add(name);
+    const bool is_last = holdings_.release(session.id(), name);
+    if (is_last && request.verb == Verb::release) watch_list_.add(name);
   }
   return {.verb = Verb::done};
 }
@@ -232,12 +237,35 @@ void Server::sweep() {
   sweep_timer_.async_wait([this](const boost::system::error_code& failed) {
     if (!failed) sweep();
   });
-  // Now and then also what clients say they hold: they may have lost it without knowing.
-  const bool all = sweeps_++ % kSweepsToAll == 0;
-  for (std::string& name : shm_directory::list(options_.prefix))
-    if (manager::is_segment_name(name) && !watch_list_.contains(name) &&
-        (all || !holdings_.is_held(name)))
-      watch_list_.add(std::move(name));
+  if (walk_) return;
+  walk_.emplace(options_.prefix);
+  // Now and then: they may have lost it without knowing.
+  sweeps_all_ = sweeps_++ % kSweepsToAll == 0;
+  sweep_on();
+}
+
+void Server::sweep_on() {
+  try {
+    for (int i = 0; walk_ && i < kNamesATurn; ++i) {
+      std::optional<std::string> name = walk_->next();
+      if (!name) {
+        walk_.reset();
+      } else if (manager::is_segment_name(*name) && !watch_list_.contains(*name) &&
+                 (sweeps_all_ || !holdings_.is_held(*name))) {
+        watch_list_.add(*std::move(name));
+      }
+    }
+    if (!walk_) return;
+    // Not faster than they are looked at, or all would have to be kept.
+    walk_pause_.expires_after(watch_list_.fresh() < kMostFresh ? std::chrono::milliseconds(0)
+                                                               : kWalkPause);
+    walk_pause_.async_wait([this](const boost::system::error_code& failed) {
+      if (!failed) sweep_on();
+    });
+  } catch (...) {
+    walk_.reset();  // the next sweep begins again
+    throw;
+  }
 }
 
 void Server::look_for_idleness() {
@@ -256,7 +284,7 @@ void Server::look_for_idleness() {
 
 void Server::drain() {
   boost::system::error_code ignored;
-  for (auto* timer : {&accept_pause_, &sweep_timer_, &idle_timer_}) timer->cancel();
+  for (auto* timer : {&accept_pause_, &sweep_timer_, &walk_pause_, &idle_timer_}) timer->cancel();
   listener_.close(ignored);
   const auto sessions = std::exchange(sessions_, {});
   for (const auto& [id, session] : sessions) session->finish();

@@ -6,9 +6,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "shoal/runtime/base/fd.h"
+#include "shoal/runtime/shm/shm_directory.h"
 #include "shoal/tools/shm_manager/holdings.h"
 #include "shoal/tools/shm_manager/serve_options.h"
 #include "shoal/tools/shm_manager/session.h"
@@ -43,19 +45,21 @@ class Server {
   void pause_accepting();
   void admit(Fd socket);
   void sweep();
+  // A part of it; then it is the clients' turn.
+  void sweep_on();
   void look_for_idleness();
   void end(Session& session) noexcept;
   // What one user may take of what there is for all.
   [[nodiscard]] static std::size_t share_of(std::uint32_t uid, std::size_t all);
   [[nodiscard]] manager::Frame answer(Session& session, const manager::Frame& request);
   [[nodiscard]] manager::Frame hold(Session& session, const manager::Frame& request);
-  [[nodiscard]] manager::Frame release(Session& session, const manager::Frame& request);
+  [[nodiscard]] manager::Frame let_go(Session& session, const manager::Frame& request);
   [[nodiscard]] manager::Frame report(std::uint32_t first) const;
 
   boost::asio::io_context& loop_;
   ServeOptions options_;
   boost::asio::posix::stream_descriptor listener_;
-  boost::asio::steady_timer accept_pause_, sweep_timer_, idle_timer_;
+  boost::asio::steady_timer accept_pause_, sweep_timer_, walk_pause_, idle_timer_;
   Holdings holdings_;
   WatchList watch_list_;
   std::map<Session::Id, std::shared_ptr<Session>> sessions_;
@@ -64,6 +68,8 @@ class Server {
   };
   std::map<std::uint32_t, User> users_;  // by uid
   unsigned sweeps_ = 0;
+  std::optional<shm_directory::Walk> walk_;  // while a sweep goes on
+  bool sweeps_all_ = false;                  // also what clients say they hold
   Session::Id next_id_ = 1;
   std::size_t removed_ = 0;
   bool was_idle_ = false;

@@ -38,6 +38,8 @@ class WatchList {
   std::function<void(const std::string&)> on_kept;
 
   [[nodiscard]] bool empty() const { return size() == 0; }
+  // Those that are still to be looked at for the first time.
+  [[nodiscard]] std::size_t fresh() const { return fresh_.size(); }
   [[nodiscard]] std::size_t size() const { return fresh_.size() + names_.size() + given_; }
   // Looks at all of them now, however long it takes: at the end.
   void finish();
