@@ -1,10 +1,7 @@
 #include <fcntl.h>
 #include <signal.h>
-#include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,80 +15,16 @@
 #include "shoal/runtime/shm/manager_address.h"
 #include "shoal/runtime/shm/manager_start.h"
 #include "shoal/tools/shm_manager/command.h"
+#include "shoal/tools/shm_manager/listener.h"
 #include "shoal/tools/shm_manager/server.h"
+#include "shoal/tools/shm_manager/service_log.h"
 #include "shoal/tools/shm_manager/supervisor.h"
 
 namespace shoal::tools {
 namespace {
 
-constexpr double kPatienceS = 2;
+constexpr double kPatienceS = 2;  // for another process that is just here, at the socket's folder
 constexpr double kPrivateIdleS = 30;
-
-// "<6>": the journal takes a line's priority from it (sd-daemon(3)).
-class PriorityFlag : public spdlog::custom_flag_formatter {
- public:
-  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
-              spdlog::memory_buf_t& out) override {
-    char digit = '6';
-    if (message.level == spdlog::level::debug) digit = '7';
-    if (message.level == spdlog::level::warn) digit = '4';
-    if (message.level >= spdlog::level::err) digit = '3';
-    for (const char c : {'<', digit, '>'}) out.push_back(c);
-  }
-  [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override {
-    return std::make_unique<PriorityFlag>();
-  }
-};
-
-void log_to_standard_error(const std::string& level) {
-  const char* no_color = std::getenv("NO_COLOR");
-  const bool plain = no_color != nullptr && *no_color != '\0';
-  spdlog::set_default_logger(spdlog::stderr_color_st(
-      "shm-manager", plain ? spdlog::color_mode::never : spdlog::color_mode::automatic));
-  if (std::getenv("JOURNAL_STREAM") != nullptr) {
-    auto formatter = std::make_unique<spdlog::pattern_formatter>();
-    formatter->add_flag<PriorityFlag>('*').set_pattern("%*%v");
-    spdlog::set_formatter(std::move(formatter));
-  } else {
-    spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %^%l%$: %v");
-  }
-  set_log_level(level);
-}
-
-// The listening socket, whoever made it.
-struct Listener {
-  Fd socket;
-  std::string path;              // empty where its file is not ours to remove
-  manager::FileIdentity file{};  // at the path
-};
-
-Listener find_listener(const ServeOptions& options) {
-  if (Fd passed = socket_from_supervisor()) return {.socket = std::move(passed), .path = {}};
-  std::string path = options.socket;
-  if (path.empty()) {
-    check(!manager::is_off(), ErrorKind::invalid_argument, "serve",
-          "SHOAL_MANAGER=off leaves no place for the socket. Name one: --socket PATH");
-    path = manager::socket_path();
-  }
-  if (options.listen_fd >= 0) {
-    int listens = 0;
-    socklen_t size = sizeof listens;
-    if (::getsockopt(options.listen_fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0)
-      throw_errno("getsockopt", concat("--listen-fd ", options.listen_fd));
-    check(listens != 0, ErrorKind::invalid_argument, "serve", "--listen-fd does not listen");
-    ::fcntl(options.listen_fd, F_SETFD, FD_CLOEXEC);
-    return {Fd{options.listen_fd}, path, manager::file_at(path)};
-  }
-  manager::prepare_folder(path);
-  Fd made = manager::listen_at(path, in_seconds(kPatienceS));
-  if (!made)
-    throw Error({.kind = ErrorKind::system,
-                 .call = "serve",
-                 .subject = path,
-                 .reason = "a manager listens there already",
-                 .remedy = "shm-manager status shows it; or choose another --socket"});
-  return {std::move(made), path, manager::file_at(path)};
-}
 
 // The process that whoever started us waits for ends, in success; another one goes on, which is
 // nobody's child, in the session that was made for it.
@@ -108,11 +41,15 @@ void go_on_alone() {
   if (::chdir("/") != 0) spdlog::warn("the current folder stays in use");
 }
 
-// So many that there is a descriptor left to look at segments with.
-std::size_t most_clients() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
-  return std::max<std::size_t>(1, limit.rlim_cur - std::min<rlim_t>(limit.rlim_cur / 4, 64));
+// No more clients than leave a descriptor to look at segments with.
+Limits within_descriptors(Limits limits) {
+  rlimit of_process{};
+  if (::getrlimit(RLIMIT_NOFILE, &of_process) != 0 || of_process.rlim_cur == RLIM_INFINITY)
+    return limits;
+  const rlim_t spare = std::min<rlim_t>(of_process.rlim_cur / 4, 64);
+  const auto most = std::max<std::size_t>(1, of_process.rlim_cur - spare);
+  limits.max_clients = std::min(limits.max_clients, most);
+  return limits;
 }
 
 int serve(ServeOptions options) {
@@ -128,7 +65,7 @@ int serve(ServeOptions options) {
     set_log_level(options.limits.log_level);
   }
   (void)raise_descriptor_limit();
-  options.limits.max_clients = std::min(options.limits.max_clients, most_clients());
+  options.limits = within_descriptors(options.limits);
   Listener listener = find_listener(options);
   if (options.is_private) go_on_alone();
 
@@ -166,8 +103,7 @@ int serve(ServeOptions options) {
       notify_reloading();
       try {
         if (!options.config.empty()) {
-          Limits limits = read_limits(options.config, given);
-          limits.max_clients = std::min(limits.max_clients, most_clients());
+          const Limits limits = within_descriptors(read_limits(options.config, given));
           server.set_limits(limits);
           set_log_level(limits.log_level);
         }

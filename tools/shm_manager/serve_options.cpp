@@ -1,7 +1,5 @@
 #include "shoal/tools/shm_manager/serve_options.h"
 
-#include <spdlog/spdlog.h>
-
 #include "shoal/runtime/base/error.h"
 
 namespace shoal::tools {
@@ -38,7 +36,5 @@ Limits read_limits(const std::string& path, Limits limits) {
   }
   return limits;
 }
-
-void set_log_level(const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); }
 
 }  // namespace shoal::tools

@@ -31,7 +31,4 @@ void add_limit_options(CLI::App& app, Limits& limits);
 // Throws Error(malformed) naming the file and what is wrong there.
 [[nodiscard]] Limits read_limits(const std::string& path, Limits limits);
 
-// For the log; one of spdlog's names of levels.
-void set_log_level(const std::string& level);
-
 }  // namespace shoal::tools
