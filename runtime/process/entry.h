@@ -13,6 +13,10 @@ struct Worker {
   int world_size = 1;  // how many were launched together
   Channel& parent;     // the other end is ProcessContext::channel(rank)
   Message args;        // what launch was given for this rank
+  int threads = 1;     // how many threads it should compute with (LaunchOptions)
+  // What the launcher gets from ProcessContext::result once the entry has returned 0. Private
+  // tensors move into shared memory; they outlive the worker.
+  Message result{};
 };
 
 // What a launched process runs. Its result becomes the exit code: 0 is success. An exception ends

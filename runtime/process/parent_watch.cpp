@@ -8,6 +8,7 @@
 
 #include "shoal/runtime/base/deadline.h"
 #include "shoal/runtime/base/error.h"
+#include "shoal/runtime/process/fork_safety.h"
 #include "shoal/runtime/shm/orphans.h"
 #include "shoal/runtime/shm/segment_pool.h"
 
@@ -39,6 +40,7 @@ void watch(const Fd& launcher, int rank) {
 
 void end_with(Fd launcher, int rank) {
   // Signals are for the program's own threads, so this one starts with all of them blocked.
+  count_own_thread();
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
+#include "shoal/runtime/process/fork_server_process.h"
 #include "shoal/runtime/process/pidfd.h"
 #include "shoal/runtime/process/process_context_state.h"
 #include "shoal/runtime/process/worker_process.h"
@@ -16,6 +18,9 @@
 
 namespace shoal {
 namespace {
+
+// For what a worker's leftover helper may still hold open.
+constexpr double kLastWordsS = 1;
 
 // The pipe is non-blocking: a helper that the worker left behind may hold its other end open.
 std::string read_report(const Fd& pipe) {
@@ -27,18 +32,33 @@ std::string read_report(const Fd& pipe) {
   return text;
 }
 
-void collect_status(WorkerRecord& worker) {
+WorkerEnd end_from(int code, int status) {
+  if (code == CLD_EXITED) return {.exit_code = status};
+  return {.signal = status, .dumped_core = code == CLD_DUMPED};
+}
+
+// Of a child of ours.
+WorkerEnd collect_child(const WorkerRecord& worker) {
   siginfo_t info{};
   while (::waitid(P_PIDFD, static_cast<id_t>(worker.pidfd.get()), &info, WEXITED) < 0) {
     if (errno != EINTR)
       throw_errno("waitid", concat("pid ", worker.pid),
                   "Workers cannot be watched while SIGCHLD is ignored or waited for elsewhere");
   }
-  if (info.si_code == CLD_EXITED) {
-    worker.exit_code = info.si_status;
-  } else {
-    worker.signal = info.si_status;
+  return end_from(info.si_code, info.si_status);
+}
+
+// Of the fork server's. If that has ended before, nobody knows of the worker's end, so it is made
+// to be a certain one.
+WorkerEnd read_status(const WorkerRecord& worker) {
+  WorkerStatus status;
+  ssize_t got = 0;
+  while ((got = ::read(worker.status.get(), &status, sizeof status)) < 0 && errno == EINTR) {
   }
+  if (got == sizeof status) return end_from(status.code, status.status);
+  signal_process(worker.pidfd, SIGKILL);
+  (void)wait_ready(worker.pidfd.get(), POLLIN, kForever);
+  return {.signal = SIGKILL};
 }
 
 }  // namespace
@@ -66,15 +86,17 @@ ProcessContext::State::~State() {
 }
 
 bool ProcessContext::State::all_ended() const {
-  return std::ranges::all_of(workers, &WorkerRecord::ended);
+  return std::ranges::all_of(workers, [](const auto& worker) { return worker.end.has_value(); });
 }
 
 bool ProcessContext::State::collect(Deadline deadline) {
   std::vector<pollfd> waiting;
   std::vector<std::size_t> ranks;
   for (std::size_t rank = 0; rank < workers.size(); ++rank) {
-    if (workers[rank].ended()) continue;
-    waiting.push_back({.fd = workers[rank].pidfd.get(), .events = POLLIN, .revents = 0});
+    const WorkerRecord& worker = workers[rank];
+    if (worker.end) continue;
+    const Fd& ended = worker.status ? worker.status : worker.pidfd;
+    waiting.push_back({.fd = ended.get(), .events = POLLIN, .revents = 0});
     ranks.push_back(rank);
   }
   if (waiting.empty()) return false;
@@ -87,17 +109,17 @@ bool ProcessContext::State::collect(Deadline deadline) {
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     if (waiting[i].revents == 0) continue;
     WorkerRecord& worker = workers[ranks[i]];
-    collect_status(worker);
-    if (failed_rank >= 0 || worker.exit_code == 0) continue;
-    failed_rank = static_cast<int>(ranks[i]);
-    failure = read_report(worker.report);
+    worker.end = worker.status ? read_status(worker) : collect_child(worker);
+    if (worker.end->succeeded()) continue;
+    worker.failure = read_report(worker.report);
+    if (failed_rank < 0) failed_rank = static_cast<int>(ranks[i]);
   }
   return true;
 }
 
 void ProcessContext::State::signal_all(int signal) const {
   for (const WorkerRecord& worker : workers)
-    if (!worker.ended()) signal_process(worker.pidfd, signal);
+    if (!worker.end) signal_process(worker.pidfd, signal);
 }
 
 void ProcessContext::State::terminate(double grace) noexcept {
@@ -116,14 +138,19 @@ void ProcessContext::State::terminate(double grace) noexcept {
   }
 }
 
-void ProcessContext::State::throw_failure() const {
-  const WorkerRecord& worker = workers[static_cast<std::size_t>(failed_rank)];
-  if (!failure.empty()) {
-    auto [type, message] = FailureReport::decode(failure);
-    throw ProcessRaised(failed_rank, worker.pid, std::move(type), std::move(message));
+WorkerRecord& ProcessContext::State::at(int rank, const char* call) {
+  const auto size = static_cast<int>(workers.size());
+  check(rank >= 0 && rank < size, ErrorKind::invalid_argument, call, "rank ", rank, " of ", size);
+  return workers[static_cast<std::size_t>(rank)];
+}
+
+void ProcessContext::State::throw_failure(int rank) const {
+  const WorkerRecord& worker = workers[static_cast<std::size_t>(rank)];
+  if (!worker.failure.empty()) {
+    auto [type, message] = FailureReport::decode(worker.failure);
+    throw ProcessRaised(rank, worker.pid, std::move(type), std::move(message));
   }
-  throw ProcessExited(failed_rank, worker.pid, worker.exit_code.value_or(0),
-                      worker.signal.value_or(0));
+  throw ProcessExited(rank, worker.pid, worker.end.value_or(WorkerEnd{}));
 }
 
 ProcessContext::ProcessContext(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -156,19 +183,54 @@ std::vector<pid_t> ProcessContext::pids() const {
 }
 
 Channel& ProcessContext::channel(int rank) {
-  check(rank >= 0 && rank < size(), ErrorKind::invalid_argument, "ProcessContext::channel", "rank ",
-        rank, " of ", size());
-  return state_->workers[static_cast<std::size_t>(rank)].channel;
+  return state_->at(rank, "ProcessContext::channel").channel;
 }
 
 bool ProcessContext::join(Deadline deadline) {
   while (state_->failed_rank < 0 && state_->collect(deadline)) {
   }
   if (state_->failed_rank >= 0) {
+    const Deadline patience = in_seconds(state_->linger_seconds);
+    while (state_->collect(patience)) {
+    }
     state_->terminate(state_->grace_seconds);
-    state_->throw_failure();
   }
-  return state_->all_ended();
+  const bool all_ended = state_->all_ended();
+  if (all_ended && state_->tagger) state_->tagger->finish(in_seconds(kLastWordsS));
+  if (state_->failed_rank >= 0) state_->throw_failure(state_->failed_rank);
+  return all_ended;
+}
+
+std::optional<int> ProcessContext::wait_any(Deadline deadline) {
+  for (;;) {
+    const auto ended = std::ranges::find_if(
+        state_->workers, [](const WorkerRecord& worker) { return worker.end && !worker.told; });
+    if (ended != state_->workers.end()) {
+      ended->told = true;
+      return static_cast<int>(ended - state_->workers.begin());
+    }
+    if (!state_->collect(deadline)) return std::nullopt;
+  }
+}
+
+std::optional<WorkerEnd> ProcessContext::end_of(int rank) const {
+  return state_->at(rank, "ProcessContext::end_of").end;
+}
+
+void ProcessContext::throw_if_failed(int rank) const {
+  const WorkerRecord& worker = state_->at(rank, "ProcessContext::throw_if_failed");
+  if (worker.end && !worker.end->succeeded()) state_->throw_failure(rank);
+}
+
+Message ProcessContext::result(int rank) {
+  constexpr const char* kCall = "ProcessContext::result";
+  WorkerRecord& worker = state_->at(rank, kCall);
+  check(worker.end && worker.end->succeeded(), ErrorKind::invalid_argument, kCall, "rank ", rank,
+        worker.end ? " has failed" : " has not ended, as far as join has looked");
+  check(!std::exchange(worker.result_taken, true), ErrorKind::invalid_argument, kCall,
+        "that of rank ", rank, " was taken before");
+  // All of it is there, since its sender has ended; nothing, if the entry ended the process itself.
+  return worker.result.receive(in_ms(0)).value_or(Message{});
 }
 
 void ProcessContext::terminate(double grace_seconds) { state_->terminate(grace_seconds); }

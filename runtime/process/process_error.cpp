@@ -5,10 +5,11 @@
 namespace shoal {
 namespace {
 
-std::string describe_end(int exit_code, int signal) {
-  if (signal == 0) return concat("exited with code ", exit_code);
-  const char* name = ::sigabbrev_np(signal);
-  return name ? concat("was killed by SIG", name) : concat("was killed by signal ", signal);
+std::string describe(const WorkerEnd& end) {
+  if (end.signal == 0) return concat("exited with code ", end.exit_code);
+  const char* name = ::sigabbrev_np(end.signal);
+  return concat("was killed by ", name ? concat("SIG", name) : concat("signal ", end.signal),
+                end.dumped_core ? ", and dumped core" : "");
 }
 
 }  // namespace
@@ -27,9 +28,7 @@ ProcessRaised::ProcessRaised(int rank, pid_t pid, std::string type, std::string 
       type_(std::move(type)),
       message_(std::move(message)) {}
 
-ProcessExited::ProcessExited(int rank, pid_t pid, int exit_code, int signal)
-    : ProcessFailed(rank, pid, describe_end(exit_code, signal)),
-      exit_code_(exit_code),
-      signal_(signal) {}
+ProcessExited::ProcessExited(int rank, pid_t pid, const WorkerEnd& end)
+    : ProcessFailed(rank, pid, describe(end)), end_(end) {}
 
 }  // namespace shoal

@@ -8,6 +8,14 @@
 
 namespace shoal {
 
+// How a worker ended.
+struct WorkerEnd {
+  int exit_code = 0;  // 0 if a signal ended it
+  int signal = 0;     // 0 if it exited by itself
+  bool dumped_core = false;
+  [[nodiscard]] bool succeeded() const { return exit_code == 0 && signal == 0; }
+};
+
 // How a launched process failed.
 class ProcessFailed : public Error {
  public:
@@ -38,14 +46,14 @@ class ProcessRaised : public ProcessFailed {
 // It ended without success: by an exit code, or by a signal.
 class ProcessExited : public ProcessFailed {
  public:
-  ProcessExited(int rank, pid_t pid, int exit_code, int signal);
+  ProcessExited(int rank, pid_t pid, const WorkerEnd& end);
 
-  [[nodiscard]] int exit_code() const { return exit_code_; }  // 0 if a signal ended it
-  [[nodiscard]] int signal() const { return signal_; }        // 0 if it exited by itself
+  [[nodiscard]] int exit_code() const { return end_.exit_code; }
+  [[nodiscard]] int signal() const { return end_.signal; }
+  [[nodiscard]] bool dumped_core() const { return end_.dumped_core; }
 
  private:
-  int exit_code_;
-  int signal_;
+  WorkerEnd end_;
 };
 
 }  // namespace shoal

@@ -1,31 +1,27 @@
 #include "shoal/runtime/process/worker_process.h"
 
 #include <cxxabi.h>
-#include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
 #include <memory>
-#include <optional>
 #include <typeinfo>
 
 #include "shoal/runtime/base/error.h"
-#include "shoal/runtime/process/launch.h"
 #include "shoal/runtime/process/parent_watch.h"
+#include "shoal/runtime/process/processors.h"
+#include "shoal/runtime/shm/segment_pool.h"
 
 namespace shoal {
 namespace {
 
-constexpr std::string_view kMarker = "--shoal-worker";
 constexpr std::size_t kReportBytes = 4096;  // PIPE_BUF: written whole or not at all
 constexpr int kExitRaised = 1;
-constexpr int kExitUsage = 2;
 
-bool main_called_child_main = false;
+bool may_launch = true;
 
 std::string type_name(const std::type_info& type) {
   int failed = 0;
@@ -39,25 +35,65 @@ void report(const Fd& pipe, const FailureReport& failure) {
   [[maybe_unused]] const auto written = ::write(pipe.get(), text.data(), text.size());
 }
 
-template <class... Numbers>
-bool parse_numbers(std::string_view text, Numbers&... numbers) {
-  const auto next = [&text](int& number) {
-    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failed != std::errc()) return false;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    if (!text.empty()) text.remove_prefix(1);
-    return true;
-  };
-  return (next(numbers) && ...) && text.empty();
+void pin(const std::vector<int>& processors) {
+  const int most = processors.back() + 1;
+  const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
+      CPU_ALLOC(most), [](cpu_set_t* allocated) { CPU_FREE(allocated); });
+  if (set == nullptr) throw std::bad_alloc();
+  const std::size_t nbytes = CPU_ALLOC_SIZE(most);
+  CPU_ZERO_S(nbytes, set.get());
+  for (const int id : processors) CPU_SET_S(id, nbytes, set.get());
+  if (::sched_setaffinity(0, nbytes, set.get()) != 0) throw_errno("sched_setaffinity");
 }
 
-Fd inherited(int fd) {
-  Fd owned{fd};
-  if (::fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) throw_errno("fcntl", concat("descriptor ", fd));
-  return owned;
+void apply(const WorkerSettings& settings) {
+  may_launch = settings.allow_children;
+  for (const auto& [name, value] : settings.environment)
+    if (::setenv(name.c_str(), value.c_str(), 1) != 0) throw_errno("setenv", name);
+  if (settings.pin_cpus) pin(processors_of(settings.rank, settings.threads, find_processors()));
+  // A line is seen when it is written, though there is no terminal.
+  if (settings.tag_output) std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
 }
 
 }  // namespace
+
+WorkerSettings WorkerSettings::make(const LaunchOptions& options, int rank, int threads) {
+  WorkerSettings settings{.rank = rank,
+                          .world_size = options.nprocs,
+                          .threads = threads,
+                          .pin_cpus = options.pin_cpus,
+                          .allow_children = options.allow_children,
+                          .tag_output = options.tag_output,
+                          .environment = options.environment};
+  settings.environment["SHOAL_RANK"] = concat(rank);
+  settings.environment["SHOAL_WORLD_SIZE"] = concat(options.nprocs);
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"})
+    if (std::getenv(name) == nullptr) settings.environment.try_emplace(name, concat(threads));
+  return settings;
+}
+
+std::string WorkerSettings::numbers() const {
+  return concat(rank, '/', world_size, '/', threads, '/', int{pin_cpus}, '/', int{allow_children},
+                '/', int{tag_output});
+}
+
+bool WorkerSettings::parse_numbers(std::string_view text, WorkerSettings& settings) {
+  int pins = 0, children = 0, tags = 0;
+  for (int* number :
+       {&settings.rank, &settings.world_size, &settings.threads, &pins, &children, &tags}) {
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), *number);
+    if (failed != std::errc()) return false;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (number == &tags) break;
+    if (!text.starts_with('/')) return false;
+    text.remove_prefix(1);
+  }
+  settings.pin_cpus = pins != 0;
+  settings.allow_children = children != 0;
+  settings.tag_output = tags != 0;
+  return text.empty() && settings.rank >= 0 && settings.rank < settings.world_size &&
+         settings.threads >= 1;
+}
 
 std::string FailureReport::encode() const {
   std::string text = type + '\0' + message;
@@ -71,17 +107,23 @@ FailureReport FailureReport::decode(const std::string& text) {
   return {.type = text.substr(0, cut), .message = text.substr(cut + 1)};
 }
 
-int run_worker(const std::function<int(Worker&)>& entry, int rank, int world_size,
+int run_worker(const std::function<int(Worker&)>& entry, const WorkerSettings& settings,
                WorkerEnds ends) noexcept {
   try {
-    end_with(std::move(ends.launcher), rank);
+    apply(settings);
+    end_with(std::move(ends.launcher), settings.rank);
     Channel parent(std::move(ends.channel));
     // The launcher keeps the time; if it ends meanwhile, so does this process.
     auto args = parent.receive();
     check(args.has_value(), ErrorKind::peer_gone, "worker", "no arguments came from the launcher");
-    Worker worker{
-        .rank = rank, .world_size = world_size, .parent = parent, .args = std::move(*args)};
-    return entry(worker);
+    Worker worker{.rank = settings.rank,
+                  .world_size = settings.world_size,
+                  .parent = parent,
+                  .args = std::move(*args),
+                  .threads = settings.threads};
+    const int code = entry(worker);
+    if (code == 0) Channel(std::move(ends.result)).send(worker.result);
+    return code;
   } catch (const std::exception& error) {
     report(ends.report, {.type = type_name(typeid(error)), .message = error.what()});
   } catch (...) {
@@ -90,38 +132,27 @@ int run_worker(const std::function<int(Worker&)>& entry, int rank, int world_siz
   return kExitRaised;
 }
 
-// prog --shoal-worker ENTRY RANK/WORLD CHANNEL,REPORT,LAUNCHER
-std::vector<std::string> worker_arguments(const std::string& entry, int rank, int world_size,
-                                          const WorkerEnds& ends) {
-  return {program_invocation_name, std::string(kMarker), entry, concat(rank, '/', world_size),
-          concat(ends.channel.get(), ',', ends.report.get(), ',', ends.launcher.get())};
+void run_forked_worker(const std::function<void()>& settle,
+                       const std::function<int(Worker&)>& entry, const WorkerSettings& settings,
+                       WorkerEnds ends) noexcept {
+  int code = kExitRaised;
+  try {
+    settle();
+    code = run_worker(entry, settings, std::move(ends));
+  } catch (const std::exception& error) {
+    report(ends.report, {.type = type_name(typeid(error)), .message = error.what()});
+  }
+  std::fflush(nullptr);
+  SegmentPool::instance().leave_named_segments();
+  ::_exit(code);
 }
 
-bool child_main_was_called() { return main_called_child_main; }
-
-void child_main(int argc, char** argv) {
-  main_called_child_main = true;
-  if (argc < 2 || argv[1] != kMarker) return;
-  int rank = 0, world_size = 0, channel = -1, report_fd = -1, launcher = -1;
-  if (argc != 5 || !parse_numbers(argv[3], rank, world_size) ||
-      !parse_numbers(argv[4], channel, report_fd, launcher) || channel < 3 || report_fd < 3 ||
-      launcher < 3) {
-    std::cerr << argv[0] << ": " << kMarker << " is for processes that Shoal starts itself\n";
-    std::exit(kExitUsage);
-  }
-  int code = kExitUsage;
-  try {
-    WorkerEnds ends{.channel = inherited(channel),
-                    .report = inherited(report_fd),
-                    .launcher = inherited(launcher)};
-    // Found inside the worker, so that an unknown name is reported like any other failure.
-    const std::string name = argv[2];
-    code = run_worker([&name](Worker& worker) { return find_entry(name)(worker); }, rank,
-                      world_size, std::move(ends));
-  } catch (const std::exception& error) {
-    std::cerr << argv[0] << ": " << error.what() << '\n';
-  }
-  std::exit(code);
+void check_may_launch() {
+  if (may_launch) return;
+  throw Error({.kind = ErrorKind::unsupported,
+               .call = "launch",
+               .reason = "this process is a worker that may not launch others",
+               .remedy = "Launch it with allow_children = true"});
 }
 
 }  // namespace shoal

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <array>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "shoal/runtime/base/fd.h"
 #include "shoal/runtime/process/entry.h"
+#include "shoal/runtime/process/launch.h"
 
 // The worker's side of launch. Private to this folder.
 namespace shoal {
@@ -14,7 +17,27 @@ namespace shoal {
 struct WorkerEnds {
   Fd channel;   // its end of the channel to the launcher
   Fd report;    // the writing end of a pipe: why the entry failed
+  Fd result;    // its end of a channel for Worker::result
   Fd launcher;  // a pidfd of the launcher, readable once that has ended
+  // In their order.
+  [[nodiscard]] std::array<Fd*, 4> all() { return {&channel, &report, &result, &launcher}; }
+};
+
+// What a worker is told before it runs anything of the program's.
+struct WorkerSettings {
+  int rank = 0;
+  int world_size = 1;
+  int threads = 1;
+  bool pin_cpus = false;
+  bool allow_children = true;
+  bool tag_output = false;
+  std::map<std::string, std::string> environment{};  // all that is to be set
+
+  // What LaunchOptions say of this rank.
+  [[nodiscard]] static WorkerSettings make(const LaunchOptions& options, int rank, int threads);
+  // Without the environment, which a spawned process has from the start.
+  [[nodiscard]] std::string numbers() const;
+  [[nodiscard]] static bool parse_numbers(std::string_view text, WorkerSettings& settings);
 };
 
 // One failure as the report pipe carries it: type, a zero byte, message. Fits the pipe.
@@ -25,15 +48,25 @@ struct FailureReport {
   [[nodiscard]] static FailureReport decode(const std::string& text);
 };
 
-// Watches the launcher, receives the arguments, runs the entry. Returns the exit code.
-[[nodiscard]] int run_worker(const std::function<int(Worker&)>& entry, int rank, int world_size,
-                             WorkerEnds ends) noexcept;
+// Applies the settings, watches the launcher, receives the arguments, runs the entry, sends its
+// result. Returns the exit code. To be called while the process has no other threads.
+[[nodiscard]] int run_worker(const std::function<int(Worker&)>& entry,
+                             const WorkerSettings& settings, WorkerEnds ends) noexcept;
+// The same in a process just forked, which first has to `settle` in: an exception from that counts
+// as the entry's. It ends without a word to what it copied.
+[[noreturn]] void run_forked_worker(const std::function<void()>& settle,
+                                    const std::function<int(Worker&)>& entry,
+                                    const WorkerSettings& settings, WorkerEnds ends) noexcept;
 
-// The command line of a spawned worker, and back.
-[[nodiscard]] std::vector<std::string> worker_arguments(const std::string& entry, int rank,
-                                                        int world_size, const WorkerEnds& ends);
+// The command line of a spawned worker, and of a fork server.
+[[nodiscard]] std::vector<std::string> worker_arguments(const std::string& entry,
+                                                        const WorkerSettings& settings,
+                                                        WorkerEnds& ends);
+[[nodiscard]] std::vector<std::string> fork_server_arguments(const Fd& control, const Fd& launcher);
 
-// Whether this process' main has called child_main.
-[[nodiscard]] bool child_main_was_called();
+// Throws Error(invalid_argument) unless this process' main has called child_main.
+void check_child_main();
+// Throws Error(unsupported) in a worker with allow_children = false.
+void check_may_launch();
 
 }  // namespace shoal

@@ -12,7 +12,7 @@ namespace {
 using system_file::add;
 using system_file::subtract;
 
-// Where a hierarchy that can limit memory is mounted, and which cgroup of it the mount shows.
+// Where a hierarchy with the controller is mounted, and which cgroup of it the mount shows.
 struct Mount {
   int version = 0;
   std::string cgroup{};  // "/" on a host; "/docker/1f…" where only that part is bound in
@@ -46,7 +46,7 @@ bool has_item(std::string_view list, std::string_view item) {
 }
 
 // "31 24 0:27 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory"
-std::vector<Mount> find_mounts(const std::string& root) {
+std::vector<Mount> find_mounts(std::string_view controller, const std::string& root) {
   std::vector<Mount> mounts;
   const std::string text = system_file::read(root + "/proc/self/mountinfo").value_or("");
   for (std::string_view rest = text; !rest.empty();) {
@@ -57,7 +57,7 @@ std::vector<Mount> find_mounts(const std::string& root) {
     const std::string_view type = system_file::take_word(about);
     if (type != "cgroup" && type != "cgroup2") continue;
     (void)system_file::take_word(about);
-    if (type == "cgroup" && !has_item(system_file::take_word(about), "memory")) continue;
+    if (type == "cgroup" && !has_item(system_file::take_word(about), controller)) continue;
     for (int skipped = 0; skipped < 3; ++skipped) (void)system_file::take_word(line);
     const std::string_view cgroup = system_file::take_word(line);
     mounts.push_back({.version = type == "cgroup2" ? 2 : 1,
@@ -171,7 +171,7 @@ std::optional<CgroupMemory> read_level(const std::string& root, const CgroupDire
 
 }  // namespace
 
-std::vector<CgroupDirectory> find_memory_cgroups(const std::string& root) {
+std::vector<CgroupDirectory> find_cgroups(std::string_view controller, const std::string& root) {
   std::vector<CgroupDirectory> directories;
   const std::string text = system_file::read(root + "/proc/self/cgroup").value_or("");
   std::vector<Mount> mounts;
@@ -183,9 +183,9 @@ std::vector<CgroupDirectory> find_memory_cgroups(const std::string& root) {
     const std::size_t second = line.find(':', first + 1);
     if (second == std::string_view::npos || !line.substr(second + 1).starts_with('/')) continue;
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    const bool v1 = has_item(controllers, "memory");
+    const bool v1 = has_item(controllers, controller);
     if (!v1 && !(controllers.empty() && line.substr(0, first) == "0")) continue;
-    if (mounts.empty()) mounts = find_mounts(root);
+    if (mounts.empty()) mounts = find_mounts(controller, root);
     append_directories(mounts, v1 ? 1 : 2, line.substr(second + 1), directories);
   }
   return directories;
@@ -193,7 +193,7 @@ std::vector<CgroupDirectory> find_memory_cgroups(const std::string& root) {
 
 std::optional<CgroupMemory> read_cgroup_memory(const std::string& root, std::uint64_t enough) {
   std::optional<CgroupMemory> tightest;
-  for (const CgroupDirectory& level : find_memory_cgroups(root)) {
+  for (const CgroupDirectory& level : find_cgroups("memory", root)) {
     auto memory = read_level(root, level, enough);
     if (memory && (!tightest || memory->free() < tightest->free())) tightest = std::move(memory);
   }

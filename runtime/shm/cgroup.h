@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // What the memory cgroups of this process, version 1 or 2, still let it have: in a container, the
@@ -31,10 +32,11 @@ struct CgroupDirectory {
   bool own = true;  // not one that the process' own lies in
 };
 
-// The process' own memory cgroup and those it lies in, innermost first, as far up as they are
-// mounted here. `root` stands before every path that is read, /proc and /sys alike; tests put a
-// directory of their own there.
-[[nodiscard]] std::vector<CgroupDirectory> find_memory_cgroups(const std::string& root = {});
+// The process' own cgroup of a controller, "memory" or "cpu", and those it lies in, innermost
+// first, as far up as they are mounted here. `root` stands before every path that is read, /proc
+// and /sys alike; tests put a directory of their own there.
+[[nodiscard]] std::vector<CgroupDirectory> find_cgroups(std::string_view controller,
+                                                        const std::string& root = {});
 
 // The tightest limit over all of them; empty if none is set or known. Files that are absent or make
 // no sense count as no limit.

@@ -68,7 +68,7 @@ class Cgroup : public testing::Test {
   }
   [[nodiscard]] std::vector<std::string> paths() const {
     std::vector<std::string> paths;
-    for (const CgroupDirectory& level : find_memory_cgroups(system_.root()))
+    for (const CgroupDirectory& level : find_cgroups("memory", system_.root()))
       paths.push_back(level.path);
     return paths;
   }

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "shoal/runtime/base/fd.h"
+#include "shoal/runtime/ipc/message.h"
+#include "shoal/runtime/process/worker_process.h"
+
+// The fork server's side of StartMethod::forkserver. Private to this folder.
+namespace shoal {
+
+// How a process ended, as waitid says it. What the server writes when a worker has: the launcher is
+// not its parent and cannot ask.
+struct WorkerStatus {
+  std::int32_t code = 0;  // CLD_EXITED, CLD_KILLED or CLD_DUMPED
+  std::int32_t status = 0;
+};
+
+// What the launcher asks for, as a message of the control channel: the worker's ends, the writing
+// end of a pipe for its WorkerStatus, and with tag_output what its output and errors go to. The
+// answer's tag is empty, its bytes the worker's pid, its descriptor a pidfd; or its tag says why
+// not.
+struct ForkRequest {
+  std::string entry{};
+  WorkerSettings settings{};
+  WorkerEnds ends{};
+  Fd status{};
+  Fd output{}, errors{};
+
+  [[nodiscard]] Message encode() &&;
+  // Throws Error(malformed).
+  [[nodiscard]] static ForkRequest decode(Message message);
+};
+
+// Forks what is asked for until the launcher has ended. Returns the exit code; in a worker it does
+// not return.
+[[nodiscard]] int serve_forks(Fd control, Fd launcher);
+
+}  // namespace shoal
