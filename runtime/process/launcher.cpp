@@ -51,6 +51,7 @@ Launcher::Launcher(const LaunchOptions& options)
         " processes; at least 1 is needed");
   check(threads_ >= 0, ErrorKind::invalid_argument, "launch", threads_, " threads for each worker");
   check_may_launch();
+  OutputTagger::collect_leftovers();
   if (threads_ == 0) threads_ = std::max(1, find_processors().count / options.nprocs);
   state().linger_seconds = options.linger_seconds;
   state().grace_seconds = options.grace_seconds;

@@ -5,11 +5,42 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <mutex>
+#include <utility>
+
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/process/spawn_program.h"
 #include "shoal/runtime/process/worker_process.h"
 
 namespace shoal {
+namespace {
+
+struct Leftovers {
+  std::mutex mutex;
+  std::vector<Fd> processes;
+};
+
+Leftovers& leftovers() {
+  static auto* instance = new Leftovers;  // contexts may be statics
+  return *instance;
+}
+
+// Before there are threads, as SegmentPool::instance.
+[[maybe_unused]] const Leftovers& made_at_load = leftovers();
+
+// Collects it, too. True also for one that is no child of ours: its copy in a forked process.
+bool has_ended(const Fd& process, Deadline deadline) noexcept {
+  try {
+    if (!wait_ready(process.get(), POLLIN, deadline)) return false;
+  } catch (const Error&) {
+    return false;
+  }
+  siginfo_t info{};
+  ::waitid(P_PIDFD, static_cast<id_t>(process.get()), &info, WEXITED | WNOHANG);
+  return true;
+}
+
+}  // namespace
 
 OutputTagger::OutputTagger(int workers) : owner_(::getpid()) {
   check_child_main();
@@ -25,19 +56,26 @@ OutputTagger::OutputTagger(int workers) : owner_(::getpid()) {
   process_ = watch_child(spawn_program(output_tagger_arguments(reading), kept, {}));
 }
 
-OutputTagger::~OutputTagger() { finish(in_ms(0)); }
+OutputTagger::~OutputTagger() {
+  finish(in_ms(0));
+  if (!process_ || owner_ != ::getpid()) return;
+  try {
+    const std::scoped_lock hold(leftovers().mutex);
+    leftovers().processes.push_back(std::move(process_));
+  } catch (const std::exception&) {
+    // No memory: it stays uncollected until this process ends.
+  }
+}
 
 void OutputTagger::finish(Deadline deadline) noexcept {
   close_writing();
-  if (!process_ || owner_ != ::getpid()) return;
-  try {
-    if (!wait_ready(process_.get(), POLLIN, deadline)) return;
-  } catch (const Error&) {
-    return;
-  }
-  siginfo_t info{};
-  ::waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG);
-  process_.reset();
+  if (process_ && owner_ == ::getpid() && has_ended(process_, deadline)) process_.reset();
+}
+
+void OutputTagger::collect_leftovers() noexcept {
+  const std::scoped_lock hold(leftovers().mutex);
+  std::erase_if(leftovers().processes,
+                [](const Fd& process) { return has_ended(process, in_ms(0)); });
 }
 
 }  // namespace shoal

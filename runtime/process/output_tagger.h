@@ -20,7 +20,7 @@ class OutputTagger {
   explicit OutputTagger(int workers);
   OutputTagger(const OutputTagger&) = delete;
   OutputTagger& operator=(const OutputTagger&) = delete;
-  // Collects the process if it has ended; else it ends by itself.
+  // A process that has not ended by then goes on, and is collected by collect_leftovers.
   ~OutputTagger();
 
   // What a worker is to have as its standard streams, until close_writing.
@@ -31,6 +31,8 @@ class OutputTagger {
   // Waits until all has been written, but not longer for what a helper that a worker left behind
   // still writes.
   void finish(Deadline deadline) noexcept;
+  // Of all earlier ones, those that have ended since.
+  static void collect_leftovers() noexcept;
 
  private:
   [[nodiscard]] const Fd& at(int stream) const {
