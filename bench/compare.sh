@@ -1,29 +1,30 @@
 #!/usr/bin/env bash
-# What sharing costs in Shoal, in bare system calls, and in PyTorch, measured in turns.
+# What sharing and launching cost in Shoal, in bare system calls, and in PyTorch, measured in turns.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../tools/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../tools/lib.sh"
 
 usage() {
   cat <<'END_USAGE'
-usage: bench/compare.sh [--quick] [--rounds N] [--filter REGEX] [--json FILE]
+usage: bench/compare.sh [--bench NAME] [--quick] [--rounds N] [--filter REGEX] [--json FILE]
 
-Builds sharing_bench and runs it and the same work in PyTorch in turns, so that all meet the same
-load, and prints the medians of each row over the rounds. What the columns mean is said below them.
+Builds a bench and runs it and the same work in PyTorch in turns, so that all meet the same load, and
+prints the medians of each row over the rounds. What the columns mean is said below them.
 
+  --bench NAME    sharing, the default, or launch
   --quick         two short rounds, without what is large
   --rounds N      so many rounds, 5 by default
-  --filter REGEX  only rows with such names; sharing_bench --benchmark_list_tests has them all
+  --filter REGEX  only rows with such names; build/release/bin/NAME_bench --benchmark_list_tests has them all
   --json FILE     also writes the table, with the machine it is from, as JSON
   -h, --help      print this
 END_USAGE
 }
 
-rounds=5 seconds=0.1 filter=. json='' excluded='^$'
+bench=sharing rounds=5 seconds=0.1 filter=. json='' excluded='^$'
 while (($# > 0)); do
   case $1 in
     --quick) rounds=2 seconds=0.03 excluded='/(16|64|256)MiB/' ;;
-    --rounds | --filter | --json)
+    --bench | --rounds | --filter | --json)
       if (($# < 2)); then die "$1 needs a value; see --help"; fi
       declare "${1#--}=$2"
       shift
@@ -34,6 +35,7 @@ while (($# > 0)); do
   shift
 done
 if [[ ! $rounds =~ ^[1-9][0-9]*$ ]]; then die "--rounds needs a number of at least 1"; fi
+if [[ ! $bench =~ ^(sharing|launch)$ ]]; then die "there is no bench $bench; see --help"; fi
 if ! command -v jq >/dev/null; then die "this needs jq: tools/deps.sh peers"; fi
 
 # The system's Python is where Debian's PyTorch is, whatever else comes first in the path.
@@ -50,22 +52,22 @@ trap 'end_step; rm -rf "$results"' EXIT
 
 # The rows that --quick leaves out are found by name, as Google Benchmark has no filter for both.
 list_rows() {
-  "$root/build/release/bin/sharing_bench" --benchmark_list_tests |
+  "$root/build/release/bin/${bench}_bench" --benchmark_list_tests |
     grep -E -- "$filter" | grep -Ev -- "$excluded" | sed 's/[.+]/\\&/g; s/.*/^&$/' | paste -sd '|'
 }
 measure_shoal() {
-  "$root/build/release/bin/sharing_bench" --benchmark_filter="$1" \
+  "$root/build/release/bin/${bench}_bench" --benchmark_filter="$1" \
     --benchmark_min_time="$seconds" --benchmark_out="$2" --benchmark_out_format=json
 }
 measure_torch() {
-  "$python" "$root/bench/peers/sharing_torch.py" --filter "$filter" --exclude "$excluded" \
+  "$python" "$root/bench/peers/${bench}_torch.py" --filter "$filter" --exclude "$excluded" \
     --min-time "$seconds" >"$1"
 }
 configure() { cd "$root" && cmake --preset release -D SHOAL_BENCH=ON; }
-build() { cd "$root" && cmake --build --preset release --parallel "$jobs" --target sharing_bench; }
+build() { cd "$root" && cmake --build --preset release --parallel "$jobs" --target "${bench}_bench"; }
 
 step "Configuring" configure
-step "Building sharing_bench" build
+step "Building ${bench}_bench" build
 rows=$(list_rows) || die "no row is named like $filter"
 for ((round = 1; round <= rounds; ++round)); do
   step "Round $round of $rounds: Shoal, raw" measure_shoal "$rows" "$results/shoal-$round.json"
@@ -92,6 +94,6 @@ jq -r '.rows[] | [.name, .text.shoal, .text.raw, .text.over_raw, .text.torch, .t
 cat <<'END_LEGEND'
 
 Medians over the rounds. raw: the bare system calls, or for streaming a copy within one process.
-/ raw: Shoal's time through raw's. faster: PyTorch's time, by the same strategy, through Shoal's;
-at least: the same for whichever of PyTorch's strategies is the faster one.
+/ raw: Shoal's time through raw's. faster: PyTorch's time, by the same strategy or start method,
+through Shoal's; at least: the same for whichever of PyTorch's is the fastest one.
 END_LEGEND

@@ -80,8 +80,12 @@ class Server {
     } catch (const std::exception& error) {
       answer = {.tag = error.what()};
     }
-    control_.send(answer);
-    return true;
+    try {
+      control_.send(answer);
+      return true;
+    } catch (const Error&) {
+      return false;  // the launcher has ended meanwhile
+    }
   }
 
   [[noreturn]] void become_worker(ForkRequest request) noexcept {

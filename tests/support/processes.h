@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,9 +19,11 @@
 
 namespace shoal::test {
 
+// Empty where there is no such file, or not any more.
 inline std::string read_all(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  if (std::ifstream file(path, std::ios::binary); file) text << file.rdbuf();
+  return text.str();
 }
 
 // Children of a process at this moment, of whichever of its threads.
@@ -55,6 +57,22 @@ inline int count_zombies() {
     count += name_end != std::string::npos && stat.compare(name_end, 3, ") Z") == 0;
   }
   return count;
+}
+
+// Whether any process of the group runs; those that have ended, collected or not, do not.
+inline bool group_lives(pid_t group) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir("/proc"), &::closedir);
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::string stat =
+        read_all(concat("/proc/", static_cast<const char*>(entry->d_name), "/stat"));
+    const auto name_end = stat.rfind(')');
+    if (name_end == std::string::npos) continue;
+    std::istringstream fields(stat.substr(name_end + 1));
+    char state = 0;
+    pid_t parent = 0, its_group = 0;
+    if (fields >> state >> parent >> its_group && its_group == group && state != 'Z') return true;
+  }
+  return false;
 }
 
 inline int count_descriptors() {
