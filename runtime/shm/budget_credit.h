@@ -7,9 +7,8 @@
 namespace shoal {
 
 // Small segments that may be made without another look at what is left, which takes longer than to
-// make one. A look finds so much room that a thousandth of it can be given away for a tenth of a
-// second: others do the same meanwhile, and all of them together stay far from where the kernel
-// kills.
+// make one. After a look, a small part of the room that it found is given away for a tenth of a
+// second: others do the same meanwhile, and a thousand of them together take a quarter of it.
 //
 // Lock-free, for all threads of a process. Both words are relaxed: whoever mixes an old one with a
 // new one takes from one credit or the other, and each of them was found.
@@ -18,7 +17,7 @@ class BudgetCredit {
   using Time = std::chrono::steady_clock::time_point;
   static constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 20;
   static constexpr std::uint64_t kMost = std::uint64_t{16} << 20;
-  static constexpr std::uint64_t kShare = 1024;
+  static constexpr std::uint64_t kShare = 4096;
   static constexpr std::chrono::milliseconds kLasts{100};
 
   // Whether the segment is small enough, and the credit young and large enough.

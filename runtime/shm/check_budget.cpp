@@ -16,11 +16,12 @@ bool fits_file_size(std::size_t nbytes) {
   return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || nbytes <= limit.rlim_cur;
 }
 
-// What all limits leave that the kernel answers to by killing. (Not /dev/shm's size: a call fails
-// there at once.)
+// What all limits leave that the kernel answers to by killing; none if none is known. (Not
+// /dev/shm's size: a call fails there at once.)
 std::uint64_t find_room(const Budget& budget) {
   using system_file::add;
   using system_file::subtract;
+  if (!budget.cgroup && !budget.machine) return 0;
   std::uint64_t room = UINT64_MAX;
   if (budget.cgroup) room = std::min(room, budget.cgroup->free());
   if (const auto& machine = budget.machine) {
@@ -40,7 +41,7 @@ void check_budget(std::size_t nbytes, SharingStrategy strategy) {
   if (fits_file_size(nbytes) && credit.take(nbytes, now)) return;
   const Budget budget = read_byte_budget({}, nbytes);
   if (const auto error = find_shortage(budget, nbytes, strategy)) throw Error(*error);
-  credit.grant(find_room(budget), now);
+  credit.grant(system_file::subtract(find_room(budget), nbytes), now);
 }
 
 }  // namespace shoal

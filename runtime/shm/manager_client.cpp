@@ -66,6 +66,13 @@ Connection connect_or_start(Deadline deadline) {
   }
 }
 
+// What its manager believes ends with it.
+void disconnect(Membership& self) noexcept {
+  self.connection.reset();
+  self.told = false;
+  self.forgotten.clear();
+}
+
 void tell_all(Membership& self, Deadline deadline) {
   Frame frame{.verb = Verb::hold};
   const auto send = [&] {
@@ -85,23 +92,23 @@ void tell_all(Membership& self, Deadline deadline) {
 template <class Connect>
 void tell(Membership& self, const std::vector<std::string>& names, Deadline deadline,
           Connect&& connect) {
-  if (self.connection && names.empty() && !self.connection->is_open()) self.connection.reset();
+  if (self.connection && names.empty() && !self.connection->is_open()) disconnect(self);
   for (;;) {
     try {
-      if (!self.connection) {
-        self.told = false;
-        self.forgotten.clear();
-        self.connection = connect();
-      }
+      if (!self.connection) self.connection = connect();
       if (!self.told) return tell_all(self, deadline);
       if (!names.empty())
         (void)self.connection->ask({.verb = Verb::hold, .names = names}, deadline);
       return;
     } catch (const Error& error) {
       // A refusal is an answer; after any other error what comes belongs to no question any more.
-      if (error.kind() == ErrorKind::limit_reached) throw;
-      self.connection.reset();
+      // Part of all, which a refusal leaves told, is worth nothing either.
+      const bool refused = error.kind() == ErrorKind::limit_reached;
+      if (!refused || !self.told) disconnect(self);
       if (error.kind() != ErrorKind::peer_gone || deadline.expired()) throw;
+    } catch (...) {
+      disconnect(self);
+      throw;
     }
   }
 }
@@ -120,18 +127,22 @@ void hold(Membership& self, const std::vector<std::string>& names, Deadline dead
 }
 
 // What it is told here is no great loss.
-void tell_lightly(Membership& self, Verb verb, std::vector<std::string> names,
-                  Deadline deadline) noexcept {
+void tell_released(Membership& self, std::vector<std::string> names, Deadline deadline) noexcept {
   if (!self.connection || names.empty()) return;
   try {
-    (void)self.connection->ask({.verb = verb, .names = std::move(names)}, deadline);
+    (void)self.connection->ask({.verb = Verb::release, .names = std::move(names)}, deadline);
   } catch (const std::exception&) {
-    self.connection.reset();
+    disconnect(self);
   }
 }
 
-void tell_forgotten(Membership& self, Deadline deadline) noexcept {
-  tell_lightly(self, Verb::forget, std::exchange(self.forgotten, {}), deadline);
+// How long that may take: a manager that never answered here gets less.
+Deadline patience_of(const Membership& self) {
+  return in_ms(self.told ? kPatienceMs : kShortPatienceMs);
+}
+
+void leave_ahead(Membership& self) {
+  for (const SegmentId& id : std::exchange(self.ahead, {})) forget(segment_name(self.prefix, id));
 }
 
 template <class Connect>
@@ -141,7 +152,7 @@ void hold_ahead(Membership& self, std::size_t count, Deadline deadline, Connect&
   std::vector<std::string> names;
   names.reserve(count);
   for (const SegmentId& id : ids) names.push_back(segment_name(self.prefix, id));
-  tell_forgotten(self, deadline);
+  tell_released(self, std::exchange(self.forgotten, {}), deadline);
   hold(self, names, deadline, connect);
   self.ahead = std::move(ids);
 }
@@ -154,19 +165,20 @@ SegmentId hold_new(const std::string& prefix) {
   const Deadline deadline = in_ms(self.told ? kLongPatienceMs : kPatienceMs);
   const auto connect = [] { return connect_or_start(in_ms(kPatienceMs)); };
   if (prefix != self.prefix) {
-    for (const SegmentId& id : std::exchange(self.ahead, {})) forget(segment_name(self.prefix, id));
+    leave_ahead(self);
     self.prefix = prefix;
   }
-  if (!self.ahead.empty()) {
-    tell(self, {}, deadline, connect);
-  } else {
-    try {
+  try {
+    if (self.ahead.empty()) {
       hold_ahead(self, kAhead, deadline, connect);
-    } catch (const Error& error) {
-      // The manager may still let us have one.
-      if (error.kind() != ErrorKind::limit_reached) throw;
-      hold_ahead(self, 1, deadline, connect);
+    } else {
+      tell(self, {}, deadline, connect);
     }
+  } catch (const Error& error) {
+    // The manager may still let us have one.
+    if (error.kind() != ErrorKind::limit_reached) throw;
+    leave_ahead(self);
+    hold_ahead(self, 1, deadline, connect);
   }
   const SegmentId id = self.ahead.back();
   self.ahead.pop_back();
@@ -188,9 +200,9 @@ void release(const std::string& name) noexcept {
   Membership& self = membership();
   if (self.held.erase(name) == 0) return;
   try {
-    tell_lightly(self, Verb::release, {name}, in_ms(kPatienceMs));
+    tell_released(self, {name}, patience_of(self));
   } catch (const std::exception&) {
-    self.connection.reset();  // no memory; what its manager believes ends with it
+    disconnect(self);  // no memory
   }
 }
 
@@ -200,9 +212,10 @@ void forget(const std::string& name) noexcept {
   try {
     self.forgotten.push_back(name);
     // As a rule the next names are told of sooner, and these with them.
-    if (self.forgotten.size() >= kMostNames) tell_forgotten(self, in_ms(kPatienceMs));
+    if (self.forgotten.size() >= kMostNames)
+      tell_released(self, std::exchange(self.forgotten, {}), patience_of(self));
   } catch (const std::exception&) {
-    self.connection.reset();
+    disconnect(self);
   }
 }
 

@@ -90,7 +90,6 @@ std::vector<std::byte> encode(const Frame& frame) {
       break;
     case Verb::hold:
     case Verb::release:
-    case Verb::forget:
       put_names(out, frame.names);
       break;
     case Verb::report:
@@ -131,7 +130,6 @@ Frame decode(std::span<const std::byte> bytes) {
       break;
     case Verb::hold:
     case Verb::release:
-    case Verb::forget:
       frame.names = get_names(in);
       break;
     case Verb::report:

@@ -13,8 +13,7 @@
 //   client                          manager
 //   hello(pid)                      welcome(pid), or refused and the end of the connection
 //   hold(names)                     done, or refused: none of them is held then
-//   release(names)                  done; others may hold them, so they are looked at
-//   forget(names)                   done; there are no such segments, or not any more
+//   release(names)                  done; those that exist are looked at
 //   report(first)                   clients from number `first` on, as many as fit
 //
 // A connection that ends lets go of all that was held through it; so does a killed client.
@@ -33,7 +32,6 @@ enum class Verb : std::uint8_t {
   hold = 2,
   release = 3,
   report = 4,
-  forget = 5,
   welcome = 65,
   done = 66,
   refused = 67,
@@ -52,7 +50,7 @@ struct Client {
 struct Frame {
   Verb verb = Verb::hello;
   std::uint32_t pid = 0;             // hello, welcome
-  std::vector<std::string> names{};  // hold, release, forget
+  std::vector<std::string> names{};  // hold, release
   std::uint32_t first = 0;           // report, clients
   std::string reason{};              // refused
   std::uint32_t total = 0;           // clients: how many there are in all

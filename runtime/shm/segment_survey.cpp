@@ -38,15 +38,16 @@ std::string read_control(const Fd& file, std::uint64_t file_size, Control& contr
   return {};
 }
 
-void judge(const std::string& name, SegmentReport& report) {
+// False if it has gone meanwhile.
+bool judge(const std::string& name, SegmentReport& report) {
   const Fd file = shm_directory::open(name);
   if (!file) {
     report.reason = errno == EACCES ? "not ours to open" : std::strerror(errno);
-    return;
+    return errno != ENOENT;
   }
   Control control{};
   report.reason = read_control(file, report.nbytes, control);
-  if (!report.reason.empty()) return;
+  if (!report.reason.empty()) return true;
   report.creator_pid = control.header.creator_pid;
   for (Slot slot = 0; slot < kPinned; ++slot) {
     const std::uint32_t pid = control.takers[slot];
@@ -54,6 +55,7 @@ void judge(const std::string& name, SegmentReport& report) {
   }
   // Asked of all at once, since one may come, or pass its hold on, between two of the questions.
   report.state = any_slot_is_locked(file.get()) ? SegmentState::live : SegmentState::orphaned;
+  return true;
 }
 
 }  // namespace
@@ -84,7 +86,7 @@ std::optional<SegmentReport> survey_segment(const std::string& name) {
   report.created_s =
       (about.stx_mask & STATX_BTIME) != 0 ? about.stx_btime.tv_sec : about.stx_ctime.tv_sec;
   if (S_ISREG(about.stx_mode)) {
-    judge(name, report);
+    if (!judge(name, report)) return std::nullopt;
   } else {
     report.reason = "not a regular file";
   }

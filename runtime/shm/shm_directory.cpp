@@ -122,20 +122,19 @@ void unlink(const std::string& name, const Fd& file) noexcept {
 Walk::Walk(std::string_view prefix)
     : prefix_(prefix), directory_(::opendir(std::string(kPath).c_str()), &::closedir) {}
 
-std::optional<std::string> Walk::next() {
-  if (directory_ == nullptr) return std::nullopt;
-  while (const dirent* entry = ::readdir(directory_.get())) {
-    const std::string_view name = entry->d_name;
-    if (name.starts_with(prefix_)) return std::string(name);
-  }
-  directory_.reset();
-  return std::nullopt;
+bool Walk::step(std::string& name) {
+  const dirent* entry = directory_ == nullptr ? nullptr : ::readdir(directory_.get());
+  if (entry == nullptr) return false;
+  const std::string_view found = entry->d_name;
+  name = found.starts_with(prefix_) ? found : "";
+  return true;
 }
 
 std::vector<std::string> list(std::string_view prefix) {
   std::vector<std::string> names;
   Walk walk(prefix);
-  while (auto name = walk.next()) names.push_back(*std::move(name));
+  for (std::string name; walk.step(name);)
+    if (!name.empty()) names.push_back(name);
   return names;
 }
 

@@ -3,7 +3,6 @@
 #include <dirent.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,21 +47,21 @@ bool unlink(const std::string& name) noexcept;
 // Unless the name is another file's.
 void unlink(const std::string& name, const Fd& file) noexcept;
 
-// The names that start with `prefix`, one after the other, for those who have other things to do
-// meanwhile: there may be a hundred thousand. What is made or removed during the walk may be passed
-// over or not. A directory that cannot be read has none.
+// All names, one after the other, for those who have other things to do meanwhile: there may be a
+// hundred thousand. What is made or removed during the walk may be passed over or not. A directory
+// that cannot be read has none.
 class Walk {
  public:
   explicit Walk(std::string_view prefix);
-  // Empty at the end.
-  [[nodiscard]] std::optional<std::string> next();
+  // The next name, or empty if it does not start with the prefix. False at the end.
+  [[nodiscard]] bool step(std::string& name);
 
  private:
   std::string prefix_;
   std::unique_ptr<DIR, int (*)(DIR*)> directory_;
 };
 
-// All of them.
+// Those that start with `prefix`.
 [[nodiscard]] std::vector<std::string> list(std::string_view prefix);
 
 // What a full directory still has and how large it is, for messages: "12 KiB free of 1 MiB".

@@ -23,7 +23,6 @@ extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
       {.verb = Verb::welcome, .pid = 7},
       {.verb = Verb::hold, .names = {name('0'), name('f')}},
       {.verb = Verb::release, .names = {"my.team-segment-" + std::string(32, 'a')}},
-      {.verb = Verb::forget, .names = {name('7')}},
       {.verb = Verb::report, .first = 1},
       {.verb = Verb::done},
       {.verb = Verb::refused, .reason = "too many names"},

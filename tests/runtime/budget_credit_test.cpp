@@ -18,13 +18,13 @@ TEST(BudgetCredit, IsNoneBeforeALook) {
   EXPECT_FALSE(credit.take(1, kNow));
 }
 
-TEST(BudgetCredit, IsAThousandthOfTheRoom) {
+TEST(BudgetCredit, IsASmallPartOfTheRoom) {
   BudgetCredit credit;
-  credit.grant(1024 * 100, kNow);
+  credit.grant(BudgetCredit::kShare * 100, kNow);
   EXPECT_TRUE(credit.take(60, kNow));
   EXPECT_TRUE(credit.take(40, kNow));
   EXPECT_FALSE(credit.take(1, kNow));
-  credit.grant(1023, kNow);
+  credit.grant(BudgetCredit::kShare - 1, kNow);
   EXPECT_FALSE(credit.take(1, kNow));
 }
 

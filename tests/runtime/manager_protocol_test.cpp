@@ -46,7 +46,6 @@ std::vector<Frame> frames_of_all_verbs() {
       {.verb = Verb::hold, .names = names(1)},
       {.verb = Verb::hold, .names = names(kMostNames)},
       {.verb = Verb::release, .names = names(3)},
-      {.verb = Verb::forget, .names = names(2)},
       {.verb = Verb::report, .first = 512},
       {.verb = Verb::welcome, .pid = 1},
       {.verb = Verb::done},
@@ -155,7 +154,7 @@ TEST(ManagerProtocol, AnotherVersionIsRefusedNamingBoth) {
 
 TEST(ManagerProtocol, OnlyTheVerbsThereAreAreTaken) {
   for (int verb = 0; verb < 256; ++verb) {
-    const bool known = (verb >= 1 && verb <= 5) || (verb >= 65 && verb <= 68);
+    const bool known = (verb >= 1 && verb <= 4) || (verb >= 65 && verb <= 68);
     if (known) continue;
     WireWriter out = start_of(static_cast<std::uint8_t>(verb));
     const Bytes bytes = out.take();
@@ -166,7 +165,7 @@ TEST(ManagerProtocol, OnlyTheVerbsThereAreAreTaken) {
 
 TEST(ManagerProtocol, NoneAndTooManyNamesAreRefusedOnBothSides) {
   for (const std::size_t count : {std::size_t{0}, kMostNames + 1}) {
-    for (const Verb verb : {Verb::hold, Verb::release, Verb::forget})
+    for (const Verb verb : {Verb::hold, Verb::release})
       expect_error(
           ErrorKind::invalid_argument, [&] { (void)encode({.verb = verb, .names = names(count)}); },
           concat(count, " names"));
@@ -176,7 +175,7 @@ TEST(ManagerProtocol, NoneAndTooManyNamesAreRefusedOnBothSides) {
 
 TEST(ManagerProtocol, ACountThatTheBytesCannotHoldTakesNoMemory) {
   for (const std::uint32_t count : {std::uint32_t{64}, std::uint32_t{512}, ~std::uint32_t{0}}) {
-    for (const Verb verb : {Verb::hold, Verb::release, Verb::forget}) {
+    for (const Verb verb : {Verb::hold, Verb::release}) {
       WireWriter out = start_of(verb);
       out.put(count);
       expect_malformed(out.take());

@@ -66,7 +66,6 @@ std::vector<Bytes> good_frames() {
   return {encode({.verb = Verb::hello, .pid = 1}),
           encode({.verb = Verb::hold, .names = {name}}),
           encode({.verb = Verb::release, .names = {name, name}}),
-          encode({.verb = Verb::forget, .names = {name, name}}),
           encode({.verb = Verb::report}),
           encode({.verb = Verb::refused, .reason = "why"}),
           encode({.verb = Verb::done})};
@@ -138,6 +137,38 @@ TEST_F(Abuse, ByOneThatFloods) {
   flooder.channel().send({});
   (void)receive_soon(flooder.channel());
   EXPECT_EQ(flooder.wait(), 0);
+}
+
+// What nobody holds any more goes all the same, while others keep the manager busy with names, of
+// segments that there are and that there are not.
+TEST_F(Abuse, ByThoseWhoHoldAndReleaseWithoutAnEnd) {
+  const test::Holder orphan = test::start_holder();
+  std::vector<Peer> flooders;
+  for (int i = 0; i < 4; ++i) {
+    flooders.emplace_back([this](Channel& channel) {
+      const Segment own(100, 1, kNamed);
+      std::vector<std::string> names;
+      for (std::size_t digit = 0; digit < manager::kMostNames - 1; ++digit)
+        names.push_back(segment_name(shm_directory::name_prefix(), SegmentId::random()));
+      names.push_back(own.name());
+      std::vector<std::unique_ptr<manager::Connection>> connections;
+      for (int j = 0; j < 5; ++j)
+        connections.push_back(std::make_unique<manager::Connection>(socket(), in_seconds(kSoon)));
+      bool told = false;
+      while (!channel.receive(in_ms(0))) {
+        for (const auto& connection : connections)
+          for (const Verb verb : {Verb::hold, Verb::release})
+            (void)connection->ask({.verb = verb, .names = names}, in_seconds(kSoon));
+        if (!std::exchange(told, true)) channel.send({});
+      }
+    });
+  }
+  for (Peer& flooder : flooders) (void)receive_soon(flooder.channel());
+  orphan.peer.kill();
+  EXPECT_TRUE(test::all_go(orphan.names));
+  EXPECT_TRUE(manager_pid());
+  for (Peer& flooder : flooders) flooder.channel().send({});
+  for (Peer& flooder : flooders) EXPECT_EQ(flooder.wait(), 0);
 }
 
 TEST_F(Abuse, ByThoseWhoConnectAndSayNothing) {

@@ -140,6 +140,57 @@ TEST_F(Client, MayHaveAsManyNamesAsTheManagerAllows) {
             0);
 }
 
+// What it tells all at once, of which only some is new, or too much.
+TEST_F(Client, KeepsToTheLimitAlsoWithTheNextManager) {
+  auto manager = serve({"--max-names", "100"});
+  Peer peer([](Channel& channel) {
+    Segments held;
+    for (const int count : {96, 1, 3, 1}) {
+      std::string error;
+      try {
+        make(held, count);
+      } catch (const Error& refused) {
+        error = refused.what();
+      }
+      channel.send({.tag = error});
+      (void)receive_soon(channel);
+    }
+  });
+  EXPECT_EQ(receive_soon(peer.channel()).tag, "");
+  ::kill(manager->pid(), SIGKILL);
+  (void)manager->wait(in_seconds(kSoon));
+  manager = serve({"--max-names", "100"});
+  for (const char* error : {"", "", "--max-names"}) {
+    peer.channel().send({});
+    const std::string told = receive_soon(peer.channel()).tag;
+    EXPECT_EQ(told.empty(), *error == '\0') << told;
+    EXPECT_NE(told.find(error), std::string::npos) << told;
+  }
+  peer.channel().send({});
+  EXPECT_EQ(peer.wait(), 0);
+}
+
+TEST_F(Client, LetsGoOfNamesAheadThatTheNextManagerDoesNotAllow) {
+  auto manager = serve();
+  Peer peer([](Channel& channel) {
+    Segments held;
+    make(held, 6);
+    channel.send({});
+    (void)receive_soon(channel);
+    make(held, 4);
+    channel.send({.tag = "well"});
+    (void)receive_soon(channel);
+  });
+  (void)receive_soon(peer.channel());
+  ::kill(manager->pid(), SIGKILL);
+  (void)manager->wait(in_seconds(kSoon));
+  manager = serve({"--max-names", "10"});
+  peer.channel().send({});
+  EXPECT_EQ(receive_soon(peer.channel()).tag, "well");
+  peer.channel().send({});
+  EXPECT_EQ(peer.wait(), 0);
+}
+
 // Whatever listens is killed again and again, at any moment of its life and of its clients'.
 TEST_F(Client, GoesOnWhileManagersAreKilled) {
   constexpr int kWorkers = 4, kKills = 25;
@@ -198,6 +249,8 @@ TEST_F(Client, KilledOnTheWayLeavesNoHalfMadeSegment) {
     (void)receive_soon(maker.channel());
     const timespec wait{.tv_sec = 0, .tv_nsec = static_cast<long>(random() % 5'000'000)};
     ::nanosleep(&wait, nullptr);
+    // It does not remove them before they have been looked at.
+    ::kill(manager->pid(), SIGSTOP);
     maker.kill();
     for (const SegmentReport& segment : survey_segments(prefix)) {
       EXPECT_NE(segment.state, SegmentState::unknown) << segment.name << ": " << segment.reason;
@@ -205,6 +258,7 @@ TEST_F(Client, KilledOnTheWayLeavesNoHalfMadeSegment) {
       ++seen;
     }
     (void)maker.wait();
+    ::kill(manager->pid(), SIGCONT);
     EXPECT_TRUE(test::soon([&] { return shm_directory::list(prefix).empty(); }));
   }
   EXPECT_GT(seen, 0U);
@@ -215,13 +269,17 @@ TEST_F(Client, SaysWhatIsFullAndGoesOnWithLess) {
     GTEST_SKIP() << "SKIP: mount namespaces are not permitted here";
   EXPECT_EQ(in_child([] {
               if (!test::shrink_dev_shm()) return 2;
-              // Whoever looks at the sizes first, and whoever does not: to make it fails there.
-              for (const std::size_t nbytes : {std::size_t{2} << 20, std::size_t{1} << 20}) {
-                expect_error(
-                    ErrorKind::no_space, [&] { const Segment large(nbytes, 1, kNamed); },
-                    "/dev/shm");
-              }
+              constexpr std::size_t kMiB = std::size_t{1} << 20;
               const Segment small(100, 1, kNamed);
+              // Where it is looked at what is left first, and where the last look was enough, so
+              // that only to make it fails.
+              expect_error(
+                  ErrorKind::no_space, [] { const Segment large(2 * kMiB, 1, kNamed); }, "/dev/shm",
+                  "check_budget");
+              expect_error(
+                  ErrorKind::no_space, [] { const Segment large(kMiB - 8192, 1, kNamed); },
+                  "/dev/shm", "fallocate");
+              const Segment another(100, 1, kNamed);
               return testing::Test::HasFailure() ? 1 : 0;
             }),
             0);

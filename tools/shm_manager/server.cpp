@@ -21,6 +21,7 @@ constexpr int kClientsATurn = 64;
 constexpr int kNamesATurn = 256;
 constexpr std::size_t kMostFresh = 2048;
 constexpr std::chrono::milliseconds kWalkPause{5};
+constexpr int kMostWalkWaits = 20;
 constexpr std::size_t kMostLines = 8;
 constexpr std::size_t kMostTurnedAway = 256;
 constexpr std::size_t kMostNamesInAll = 2'000'000;  // some 300 MiB
@@ -33,14 +34,22 @@ std::chrono::nanoseconds seconds(double s) {
 
 Frame refused(std::string why) { return {.verb = Verb::refused, .reason = std::move(why)}; }
 
+// Empty where there is no such file.
+std::optional<uid_t> owner_of(const std::string& name) {
+  struct stat about {};
+  const std::string path = concat(shm_directory::kPath, '/', name);
+  return ::lstat(path.c_str(), &about) == 0 ? std::optional(about.st_uid) : std::nullopt;
+}
+
+bool exists(const std::string& name) { return owner_of(name).has_value(); }
+
 // Whether a client of this user may name it: its own, or one that is still to be made. Where it is
 // our own user, that is the only one whose segments we could remove.
 bool may_name(std::uint32_t uid, const std::string& name) {
   static const uid_t self = ::geteuid();
-  if (uid == self) return true;
-  struct stat about {};
-  const std::string path = concat(shm_directory::kPath, '/', name);
-  return uid == 0 || ::lstat(path.c_str(), &about) != 0 || about.st_uid == uid;
+  if (uid == self || uid == 0) return true;
+  const auto owner = owner_of(name);
+  return !owner || *owner == uid;
 }
 
 }  // namespace
@@ -179,8 +188,7 @@ Frame Server::answer(Session& session, const Frame& request) {
     case Verb::hold:
       return hold(session, request);
     case Verb::release:
-    case Verb::forget:
-      return let_go(session, request);
+      return release(session, request);
     case Verb::report:
       return report(request.first);
     default:
@@ -190,12 +198,17 @@ Frame Server::answer(Session& session, const Frame& request) {
 
 Frame Server::hold(Session& session, const Frame& request) {
   const std::size_t held = holdings_.names_of(session.id());
-  if (held + request.names.size() > options_.limits.max_names)
+  // Who tells all it holds again, after an answer was lost, has no more than before.
+  const auto added =
+      static_cast<std::size_t>(std::ranges::count_if(request.names, [&](const std::string& name) {
+        return !holdings_.is_held_by(session.id(), name);
+      }));
+  if (held + added > options_.limits.max_names)
     return refused(concat("a client may hold ", options_.limits.max_names,
                           " names (--max-names), and this one holds ", held));
   User& user = users_[session.uid()];
   const std::size_t most = share_of(session.uid(), kMostNamesInAll);
-  if (user.names + request.names.size() > most)
+  if (user.names + added > most)
     return refused(
         concat("user ", session.uid(), " holds ", user.names, " names, of at most ", most));
   for (const std::string& name : request.names)
@@ -205,13 +218,13 @@ Frame Server::hold(Session& session, const Frame& request) {
   return {.verb = Verb::done};
 }
 
-Frame Server::let_go(Session& session, const Frame& request) {
+Frame Server::release(Session& session, const Frame& request) {
   for (const std::string& name : request.names) {
     // Only what it held: to be looked at is a right, too.
     if (!holdings_.is_held_by(session.id(), name)) continue;
     --users_[session.uid()].names;
-    const bool is_last = holdings_.release(session.id(), name);
-    if (is_last && request.verb == Verb::release) watch_list_.add(name);
+    // Most are gone; to keep those, too, would let one client fill the list.
+    if (holdings_.release(session.id(), name) && exists(name)) watch_list_.add(name);
   }
   return {.verb = Verb::done};
 }
@@ -246,19 +259,18 @@ void Server::sweep() {
 
 void Server::sweep_on() {
   try {
-    for (int i = 0; walk_ && i < kNamesATurn; ++i) {
-      std::optional<std::string> name = walk_->next();
-      if (!name) {
-        walk_.reset();
-      } else if (manager::is_segment_name(*name) && !watch_list_.contains(*name) &&
-                 (sweeps_all_ || !holdings_.is_held(*name))) {
-        watch_list_.add(*std::move(name));
-      }
+    // Not faster than they are looked at, or all would have to be kept; but on, whoever fills the
+    // list meanwhile.
+    const bool wait = watch_list_.fresh() >= kMostFresh && ++walk_waits_ < kMostWalkWaits;
+    std::string name;
+    for (int i = 0; !wait && i < kNamesATurn; ++i) {
+      walk_waits_ = 0;
+      if (!walk_->step(name)) return walk_.reset();
+      if (manager::is_segment_name(name) && !watch_list_.contains(name) &&
+          (sweeps_all_ || !holdings_.is_held(name)))
+        watch_list_.add(std::move(name));
     }
-    if (!walk_) return;
-    // Not faster than they are looked at, or all would have to be kept.
-    walk_pause_.expires_after(watch_list_.fresh() < kMostFresh ? std::chrono::milliseconds(0)
-                                                               : kWalkPause);
+    walk_pause_.expires_after(wait ? kWalkPause : std::chrono::milliseconds(0));
     walk_pause_.async_wait([this](const boost::system::error_code& failed) {
       if (!failed) sweep_on();
     });

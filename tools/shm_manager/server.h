@@ -53,7 +53,7 @@ class Server {
   [[nodiscard]] static std::size_t share_of(std::uint32_t uid, std::size_t all);
   [[nodiscard]] manager::Frame answer(Session& session, const manager::Frame& request);
   [[nodiscard]] manager::Frame hold(Session& session, const manager::Frame& request);
-  [[nodiscard]] manager::Frame let_go(Session& session, const manager::Frame& request);
+  [[nodiscard]] manager::Frame release(Session& session, const manager::Frame& request);
   [[nodiscard]] manager::Frame report(std::uint32_t first) const;
 
   boost::asio::io_context& loop_;
@@ -69,6 +69,7 @@ class Server {
   std::map<std::uint32_t, User> users_;  // by uid
   unsigned sweeps_ = 0;
   std::optional<shm_directory::Walk> walk_;  // while a sweep goes on
+  int walk_waits_ = 0;                       // in a row
   bool sweeps_all_ = false;                  // also what clients say they hold
   Session::Id next_id_ = 1;
   std::size_t removed_ = 0;

@@ -27,7 +27,9 @@ WatchList::WatchList(boost::asio::io_context& loop, std::function<bool(const std
     : loop_(loop), is_held_(std::move(is_held)), timer_(loop), threads_(kThreads) {}
 
 void WatchList::add(std::string name) {
+  if (fresh_names_.contains(name)) return;
   fresh_.push_back(std::move(name));
+  fresh_names_.insert(fresh_.back());
   go_on();
 }
 
@@ -53,19 +55,27 @@ void WatchList::go_on() {
 }
 
 WatchList::Batch WatchList::next_batch() {
-  Batch batch;
-  if (fresh_.empty() && !passing_ && !names_.empty() && Clock::now() >= pass_due_) {
+  if (!passing_ && !names_.empty() && Clock::now() >= pass_due_) {
     pass_.assign(names_.begin(), names_.end());
     pass_began_ = Clock::now();
     pass_due_ = Clock::time_point::max();
     passing_ = true;
   }
-  batch.of_pass = fresh_.empty();
-  std::vector<std::string>& from = batch.of_pass ? pass_ : fresh_;
+  // In turns, so that no flood of new ones keeps the others from being looked at.
+  pass_is_next_ = !pass_.empty() && (fresh_.empty() || !pass_is_next_);
+  Batch batch = take(pass_is_next_ ? pass_ : fresh_);
+  batch.of_pass = pass_is_next_;
+  return batch;
+}
+
+WatchList::Batch WatchList::take(std::deque<std::string>& from) {
+  Batch batch;
   const auto count = static_cast<std::ptrdiff_t>(std::min(from.size(), kAtATime));
-  batch.names.assign(std::make_move_iterator(from.end() - count),
-                     std::make_move_iterator(from.end()));
-  from.erase(from.end() - count, from.end());
+  if (&from == &fresh_)
+    for (auto name = from.begin(); name != from.begin() + count; ++name) fresh_names_.erase(*name);
+  batch.names.assign(std::make_move_iterator(from.begin()),
+                     std::make_move_iterator(from.begin() + count));
+  from.erase(from.begin(), from.begin() + count);
   batch.outcomes.resize(batch.names.size());
   return batch;
 }
@@ -134,6 +144,7 @@ void WatchList::end_pass() {
 
 void WatchList::finish() {
   threads_.join();
+  fresh_names_.clear();
   for (const std::string& name : std::exchange(fresh_, {})) (void)reap_segment(name);
   for (const std::string& name : std::exchange(names_, {})) (void)reap_segment(name);
 }
