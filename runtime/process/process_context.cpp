@@ -147,8 +147,7 @@ WorkerRecord& ProcessContext::State::at(int rank, const char* call) {
 void ProcessContext::State::throw_failure(int rank) const {
   const WorkerRecord& worker = workers[static_cast<std::size_t>(rank)];
   if (!worker.failure.empty()) {
-    auto [type, message] = FailureReport::decode(worker.failure);
-    throw ProcessRaised(rank, worker.pid, std::move(type), std::move(message));
+    throw ProcessRaised(rank, worker.pid, decode_report(worker.failure));
   }
   throw ProcessExited(rank, worker.pid, worker.end.value_or(WorkerEnd{}));
 }

@@ -23,10 +23,11 @@ ProcessFailed::ProcessFailed(int rank, pid_t pid, std::string reason)
       rank_(rank),
       pid_(pid) {}
 
-ProcessRaised::ProcessRaised(int rank, pid_t pid, std::string type, std::string message)
-    : ProcessFailed(rank, pid, concat("raised ", type, ": ", message)),
-      type_(std::move(type)),
-      message_(std::move(message)) {}
+ProcessRaised::ProcessRaised(int rank, pid_t pid, FailureReport report)
+    : ProcessFailed(rank, pid,
+                    concat("raised ", report.type, ": ", report.message,
+                           report.calls.empty() ? "" : "\n", report.calls)),
+      report_(std::move(report)) {}
 
 ProcessExited::ProcessExited(int rank, pid_t pid, const WorkerEnd& end)
     : ProcessFailed(rank, pid, describe(end)), end_(end) {}

@@ -30,17 +30,25 @@ class ProcessFailed : public Error {
   pid_t pid_;
 };
 
-// Its entry threw.
+// What a worker says of the exception that its entry threw. Longer ones than a pipe takes at once
+// are cut, the calls first.
+struct FailureReport {
+  std::string type{};     // "shoal::Error"
+  std::string message{};  // its what()
+  std::string calls{};    // that led to the throw, one a line; only with Shoal::throw_trace
+};
+
+// Its entry threw. what() has all three.
 class ProcessRaised : public ProcessFailed {
  public:
-  ProcessRaised(int rank, pid_t pid, std::string type, std::string message);
+  ProcessRaised(int rank, pid_t pid, FailureReport report);
 
-  [[nodiscard]] const std::string& type() const { return type_; }        // "shoal::Error"
-  [[nodiscard]] const std::string& message() const { return message_; }  // its what()
+  [[nodiscard]] const std::string& type() const { return report_.type; }
+  [[nodiscard]] const std::string& message() const { return report_.message; }
+  [[nodiscard]] const std::string& stack_trace() const { return report_.calls; }
 
  private:
-  std::string type_;
-  std::string message_;
+  FailureReport report_;
 };
 
 // It ended without success: by an exit code, or by a signal.

@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +15,7 @@
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/process/parent_watch.h"
 #include "shoal/runtime/process/processors.h"
+#include "shoal/runtime/process/throw_trace.h"
 #include "shoal/runtime/shm/segment_pool.h"
 
 namespace shoal {
@@ -31,8 +34,14 @@ std::string type_name(const std::type_info& type) {
 }
 
 void report(const Fd& pipe, const FailureReport& failure) {
-  const std::string text = failure.encode();
+  const std::string text = encode_report(failure);
   [[maybe_unused]] const auto written = ::write(pipe.get(), text.data(), text.size());
+}
+
+void report(const Fd& pipe, const std::exception& error) {
+  report(pipe, {.type = type_name(typeid(error)),
+                .message = error.what(),
+                .calls = describe_throw(dynamic_cast<const void*>(&error))});
 }
 
 void pin(const std::vector<int>& processors) {
@@ -95,20 +104,26 @@ bool WorkerSettings::parse_numbers(std::string_view text, WorkerSettings& settin
          settings.threads >= 1;
 }
 
-std::string FailureReport::encode() const {
-  std::string text = type + '\0' + message;
+std::string encode_report(const FailureReport& report) {
+  std::string text = report.type + '\0' + report.message + '\0' + report.calls;
   if (text.size() > kReportBytes) text.resize(kReportBytes);
   return text;
 }
 
-FailureReport FailureReport::decode(const std::string& text) {
-  const auto cut = text.find('\0');
-  if (cut == std::string::npos) return {.type = "an exception", .message = text};
-  return {.type = text.substr(0, cut), .message = text.substr(cut + 1)};
+FailureReport decode_report(const std::string& text) {
+  std::array<std::string, 3> parts;
+  std::size_t at = 0;
+  for (std::string& part : parts) {
+    const std::size_t end = std::min(text.find('\0', at), text.size());
+    part = text.substr(at, end - at);
+    at = std::min(end + 1, text.size());
+  }
+  return {.type = parts[0], .message = parts[1], .calls = parts[2]};
 }
 
 int run_worker(const std::function<int(Worker&)>& entry, const WorkerSettings& settings,
                WorkerEnds ends) noexcept {
+  const ThrowTraces remembered;
   try {
     apply(settings);
     end_with(std::move(ends.launcher), settings.rank);
@@ -125,7 +140,7 @@ int run_worker(const std::function<int(Worker&)>& entry, const WorkerSettings& s
     if (code == 0) Channel(std::move(ends.result)).send(worker.result);
     return code;
   } catch (const std::exception& error) {
-    report(ends.report, {.type = type_name(typeid(error)), .message = error.what()});
+    report(ends.report, error);
   } catch (...) {
     report(ends.report, {.type = "an exception", .message = "not derived from std::exception"});
   }
@@ -140,7 +155,7 @@ void run_forked_worker(const std::function<void()>& settle,
     settle();
     code = run_worker(entry, settings, std::move(ends));
   } catch (const std::exception& error) {
-    report(ends.report, {.type = type_name(typeid(error)), .message = error.what()});
+    report(ends.report, error);
   }
   std::fflush(nullptr);
   SegmentPool::instance().leave_named_segments();

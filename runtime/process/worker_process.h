@@ -40,13 +40,9 @@ struct WorkerSettings {
   [[nodiscard]] static bool parse_numbers(std::string_view text, WorkerSettings& settings);
 };
 
-// One failure as the report pipe carries it: type, a zero byte, message. Fits the pipe.
-struct FailureReport {
-  std::string type{};
-  std::string message{};
-  [[nodiscard]] std::string encode() const;
-  [[nodiscard]] static FailureReport decode(const std::string& text);
-};
+// As the report pipe carries it, which it fits: its parts with zero bytes between them.
+[[nodiscard]] std::string encode_report(const FailureReport& report);
+[[nodiscard]] FailureReport decode_report(const std::string& text);
 
 // Applies the settings, watches the launcher, receives the arguments, runs the entry, sends its
 // result. Returns the exit code. To be called while the process has no other threads.

@@ -67,6 +67,22 @@ int rank_zero_fails_others_finish(Worker& worker) {
 SHOAL_ENTRY(all_throw)
 int all_throw(Worker& worker) { throw std::runtime_error(concat("rank ", worker.rank)); }
 
+// Neither inlined nor local, so that its name is there to be found.
+[[gnu::noinline]] void give_up_for_good(Worker& worker) {
+  // That one is over and done with.
+  try {
+    throw std::runtime_error("no matter");
+  } catch (const std::exception&) {
+  }
+  throw std::logic_error(concat("rank ", worker.rank, " gives up"));
+}
+
+SHOAL_ENTRY(throw_far_below)
+int throw_far_below(Worker& worker) {
+  give_up_for_good(worker);
+  return 0;
+}
+
 SHOAL_ENTRY(write_lines)
 int write_lines(Worker& worker) {
   std::printf("one\ntwo of %d\n", worker.rank);
@@ -167,6 +183,19 @@ TEST_P(Context, ReportsOneWhenAllThrow) {
     ADD_FAILURE() << "nothing was thrown";
   } catch (const ProcessRaised& error) {
     EXPECT_EQ(error.message(), concat("rank ", error.rank()));
+  }
+}
+
+TEST_P(Context, SaysWhereAnExceptionWasThrown) {
+  ProcessContext context = launch(throw_far_below, with(1));
+  try {
+    context.join(in_seconds(kSoon));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const ProcessRaised& error) {
+    EXPECT_EQ(error.message(), "rank 0 gives up");
+    EXPECT_NE(error.stack_trace().find("give_up_for_good"), std::string::npos)
+        << error.stack_trace();
+    EXPECT_NE(std::string(error.what()).find("give_up_for_good"), std::string::npos);
   }
 }
 

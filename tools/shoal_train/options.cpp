@@ -76,7 +76,7 @@ std::optional<TrainCommand> parse_command(int argc, char** argv, int& exit_code)
   app.add_option("--strategy", strategy, "How memory is shared (hogwild)")
       ->check(CLI::IsMember({"file_descriptor", "file_system"}));
   app.add_option("--start-method", start_method, "How workers are started (hogwild)")
-      ->check(CLI::IsMember({"spawn", "fork"}));
+      ->check(CLI::IsMember({"spawn", "fork", "forkserver"}));
   app.add_option("--seed", command.training.seed, "Of initial parameters and order of samples");
   app.add_option("--limit", command.limit, "Use only the first N training samples")
       ->check(count)
