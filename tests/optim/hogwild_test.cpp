@@ -52,7 +52,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Variant{SharingStrategy::file_descriptor, StartMethod::spawn},
                     Variant{SharingStrategy::file_descriptor, StartMethod::fork},
                     Variant{SharingStrategy::file_system, StartMethod::spawn},
-                    Variant{SharingStrategy::file_system, StartMethod::fork}),
+                    Variant{SharingStrategy::file_system, StartMethod::fork},
+                    Variant{SharingStrategy::file_descriptor, StartMethod::forkserver},
+                    Variant{SharingStrategy::file_system, StartMethod::forkserver}),
     [](const auto& one) {
       return concat(to_string(one.param.strategy), "_", to_string(one.param.start_method));
     });

@@ -14,6 +14,7 @@
 #include "support/expect_error.h"
 #include "support/fake_system.h"
 #include "support/in_child.h"
+#include "support/program.h"
 #include "support/start_methods.h"
 
 // What workers are given and told, and what is refused.
@@ -151,6 +152,17 @@ TEST_P(Settings, AllowOrForbidWorkersOfWorkers) {
   } catch (const ProcessRaised& error) {
     EXPECT_NE(error.message().find("allow_children"), std::string::npos) << error.message();
   }
+}
+
+// It would run again and again, and start itself.
+TEST(StartMethods, ThatRunMainAgainTellAProgramWhoseMainForgot) {
+  for (const StartMethod method : {StartMethod::spawn, StartMethod::forkserver}) {
+    Program program({WITHOUT_CHILD_MAIN, std::string(to_string(method))});
+    EXPECT_EQ(program.wait(in_seconds(kSoon)), 3);
+    EXPECT_TRUE(program.out().starts_with("main\nlaunch: ")) << program.out();
+    EXPECT_NE(program.out().find("shoal::child_main(argc, argv)"), std::string::npos);
+  }
+  EXPECT_EQ(Program({WITHOUT_CHILD_MAIN, "fork"}).wait(in_seconds(kSoon)), 0);
 }
 
 TEST(StartMethods, AreListedNamedAndChosen) {

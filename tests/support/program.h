@@ -63,12 +63,6 @@ class Program {
   [[nodiscard]] std::string out() const { return read(out_path()); }
   [[nodiscard]] std::string err() const { return read(err_path()); }
 
-  // Its direct children at this moment.
-  [[nodiscard]] std::vector<pid_t> children() const {
-    std::ifstream list(concat("/proc/", pid_, "/task/", pid_, "/children"));
-    return {std::istream_iterator<pid_t>(list), {}};
-  }
-
  private:
   [[nodiscard]] std::string out_path() const { return scratch_.file("out"); }
   [[nodiscard]] std::string err_path() const { return scratch_.file("err"); }

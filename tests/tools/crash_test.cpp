@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <string_view>
 
 #include "shoal/runtime/shm/orphans.h"
+#include "support/processes.h"
 #include "support/program.h"
 #include "tools/tiny_mnist.h"
 
@@ -39,8 +40,13 @@ class Crash : public testing::TestWithParam<Variant> {
 
   // Both workers, once they are there.
   static std::vector<Fd> workers_of(const Program& program, std::vector<pid_t>& pids) {
-    const Deadline deadline = in_seconds(kSoon);
-    while ((pids = program.children()).size() < 2 && !deadline.expired()) std::this_thread::yield();
+    // Children of the fork server, where that starts them.
+    const bool elsewhere = GetParam().start_method == std::string_view("forkserver");
+    EXPECT_TRUE(test::soon([&] {
+      pids = test::children_of(program.pid());
+      if (elsewhere && pids.size() == 1) pids = test::children_of(pids[0]);
+      return pids.size() == 2;
+    }));
     std::vector<Fd> watched;
     for (const pid_t pid : pids) watched.push_back(open_pidfd(pid));
     return watched;
@@ -56,7 +62,8 @@ class Crash : public testing::TestWithParam<Variant> {
 INSTANTIATE_TEST_SUITE_P(
     Variants, Crash,
     testing::Values(Variant{"file_descriptor", "spawn"}, Variant{"file_descriptor", "fork"},
-                    Variant{"file_system", "spawn"}, Variant{"file_system", "fork"}),
+                    Variant{"file_system", "spawn"}, Variant{"file_system", "fork"},
+                    Variant{"file_descriptor", "forkserver"}, Variant{"file_system", "forkserver"}),
     [](const auto& one) { return std::string(one.param.strategy) + "_" + one.param.start_method; });
 
 TEST_P(Crash, AKilledWorkerEndsTheTrainingNamingRankAndSignal) {

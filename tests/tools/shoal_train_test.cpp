@@ -48,7 +48,7 @@ class ShoalTrain : public testing::Test {
 TEST_F(ShoalTrain, EveryModeStrategyAndStartMethodLearns) {
   std::vector<std::vector<std::string>> variants{{"--mode", "single"}};
   for (const char* strategy : {"file_descriptor", "file_system"})
-    for (const char* method : {"spawn", "fork"})
+    for (const char* method : {"spawn", "fork", "forkserver"})
       variants.push_back({"--mode", "hogwild", "--workers", "2", "--strategy", strategy,
                           "--start-method", method});
   for (std::vector<std::string>& variant : variants) {
