@@ -1,39 +1,57 @@
 #pragma once
 
+#include <span>
+
 #include "shoal/autograd/variable.h"
 
 // Functions of variables. f32 and f64; operands of one call are alike in dtype. Shapes and dtypes
-// that do not fit throw Error(invalid_argument) that names the function and both.
+// that do not fit throw Error(invalid_argument) that names the function and both. Losses are in
+// losses.h.
 namespace shoal::autograd {
 
-// Element by element, with NumPy's broadcasting; gradients are summed back to each operand's shape.
+// --- Element by element; two operands with NumPy's broadcasting, where gradients are summed back
+// to each operand's shape.
 [[nodiscard]] Variable add(const Variable& a, const Variable& b);
 [[nodiscard]] Variable sub(const Variable& a, const Variable& b);
 [[nodiscard]] Variable mul(const Variable& a, const Variable& b);
+[[nodiscard]] Variable div(const Variable& a, const Variable& b);
 
-// y(m,n) = a(m,k) b(k,n)
+[[nodiscard]] Variable neg(const Variable& x);
+[[nodiscard]] Variable square(const Variable& x);
+[[nodiscard]] Variable exp(const Variable& x);
+[[nodiscard]] Variable log(const Variable& x);
+[[nodiscard]] Variable sqrt(const Variable& x);
+// The gradient at 0 is 0, of both.
+[[nodiscard]] Variable abs(const Variable& x);
+[[nodiscard]] Variable relu(const Variable& x);
+[[nodiscard]] Variable sigmoid(const Variable& x);
+[[nodiscard]] Variable tanh(const Variable& x);
+
+// --- Products.
+// y(…,m,n) = a(…,m,k) b(…,k,n); what stands for … is broadcast.
 [[nodiscard]] Variable matmul(const Variable& a, const Variable& b);
 // y(n,out) = x(n,in) w(out,in)^T + b(out); b may be undefined.
 [[nodiscard]] Variable linear(const Variable& x, const Variable& w, const Variable& b);
 
-// max(0, x); the gradient at 0 is 0.
-[[nodiscard]] Variable relu(const Variable& x);
-
-// Of all elements, as a scalar.
+// --- Of all elements, as a scalar; or along one axis, which disappears or stays with size 1.
 [[nodiscard]] Variable sum(const Variable& x);
+[[nodiscard]] Variable sum(const Variable& x, int axis, bool keepdim = false);
 [[nodiscard]] Variable mean(const Variable& x);
+[[nodiscard]] Variable mean(const Variable& x, int axis, bool keepdim = false);
+// The gradient goes to the first of several that are largest, as in PyTorch.
+[[nodiscard]] Variable max(const Variable& x, int axis, bool keepdim = false);
 
-// As Tensor::reshape.
+// exp(x) / sum(exp(x)) and x - log(sum(exp(x))) along an axis; large x do not overflow.
+[[nodiscard]] Variable softmax(const Variable& x, int axis = -1);
+[[nodiscard]] Variable log_softmax(const Variable& x, int axis = -1);
+
+// --- The same elements otherwise, as Tensor's calls of these names.
 [[nodiscard]] Variable reshape(const Variable& x, const Shape& shape);
-
-// x - log(sum(exp(x))) along the last axis.
-[[nodiscard]] Variable log_softmax(const Variable& x);
-
-// The mean over rows of -log_softmax(logits(n,c))[i, targets(i)], as a scalar. `targets` are i64
-// classes in [0, c); others throw Error(invalid_argument) that names row and value. NaN for n = 0.
-[[nodiscard]] Variable cross_entropy(const Variable& logits, const Tensor& targets);
-
-// The mean over all elements of (prediction - target)^2, as a scalar; shapes are alike.
-[[nodiscard]] Variable mse_loss(const Variable& prediction, const Variable& target);
+[[nodiscard]] Variable transpose(const Variable& x, int axis0, int axis1);
+[[nodiscard]] Variable transpose(const Variable& x);
+[[nodiscard]] Variable slice(const Variable& x, int axis, std::int64_t start, std::int64_t end,
+                             std::int64_t step = 1);
+// One after the other along an axis; alike in all but its size.
+[[nodiscard]] Variable cat(std::span<const Variable> parts, int axis);
 
 }  // namespace shoal::autograd

@@ -3,6 +3,7 @@
 // All of Shoal's public headers, except runtime/tensor/eigen_map.h, which needs Eigen.
 
 #include "shoal/autograd/functions.h"
+#include "shoal/autograd/losses.h"
 #include "shoal/autograd/module.h"
 #include "shoal/autograd/module_spec.h"
 #include "shoal/autograd/modules.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "shoal/autograd/functions.h"
+#include "shoal/autograd/losses.h"
 #include "shoal/runtime/base/error.h"
 
 namespace shoal::optim {

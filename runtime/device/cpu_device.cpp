@@ -148,8 +148,30 @@ class CpuDevice final : public Device {
         case UnaryOp::relu:
           out = (in < T{0}).select(T{0}, in);
           break;
+        case UnaryOp::square:
+          out = in.square();
+          break;
+        case UnaryOp::abs:
+          out = in.abs();
+          break;
+        case UnaryOp::sign:
+          out = in.sign();
+          break;
         case UnaryOp::exp:
           out = in.exp();
+          break;
+        case UnaryOp::log:
+          out = in.log();
+          break;
+        case UnaryOp::sqrt:
+          out = in.sqrt();
+          break;
+        // exp may overflow to infinity, which is right: 1 / (1 + inf) = 0.
+        case UnaryOp::sigmoid:
+          out = (T{1} + (-in).exp()).inverse();
+          break;
+        case UnaryOp::tanh:
+          out = in.tanh();
           break;
       }
     });
@@ -170,8 +192,17 @@ class CpuDevice final : public Device {
         case BinaryOp::multiply:
           out = left * right;
           break;
+        case BinaryOp::divide:
+          out = left / right;
+          break;
         case BinaryOp::relu_backward:
           out = (right > T{0}).select(left, T{0});
+          break;
+        case BinaryOp::sigmoid_backward:
+          out = left * right * (T{1} - right);
+          break;
+        case BinaryOp::tanh_backward:
+          out = left * (T{1} - right.square());
           break;
       }
     });

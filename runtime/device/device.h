@@ -9,10 +9,20 @@
 
 namespace shoal {
 
-enum class UnaryOp { negate, relu, exp };
+// sign(x) is -1, 0 or 1.
+enum class UnaryOp { negate, square, abs, sign, exp, log, sqrt, relu, sigmoid, tanh };
 
-// relu_backward(dy, y) = dy where y > 0, else 0.
-enum class BinaryOp { add, subtract, multiply, relu_backward };
+// Of the results y: relu_backward(dy, y) = dy where y > 0, else 0; sigmoid_backward(dy, y) =
+// dy y (1 - y); tanh_backward(dy, y) = dy (1 - y^2).
+enum class BinaryOp {
+  add,
+  subtract,
+  multiply,
+  divide,
+  relu_backward,
+  sigmoid_backward,
+  tanh_backward
+};
 
 // c(m,n) = a(m,k) b(k,n) + beta c, row-major. A transposed operand is stored the other way round:
 // a as (k,m), b as (n,k). Leading dimensions are the distance between stored rows, in elements.

@@ -83,15 +83,36 @@ void matmul_into(const Tensor& c, const Tensor& a, const Tensor& b, double beta)
                                 .beta = beta});
 }
 
+// One product for each matrix, of tensors with the same axes before it.
+void matmul_each(const Tensor& c, const Tensor& a, const Tensor& b) {
+  if (c.rank() == 2) return matmul_into(c, a, b, 0);
+  for (std::int64_t i = 0; i < c.size(0); ++i)
+    matmul_each(c.select(0, i), a.select(0, i), b.select(0, i));
+}
+
+Shape without_matrix(Shape shape) {
+  for (int i = 0; i < 2; ++i) shape.erase(shape.rank() - 1);
+  return shape;
+}
+
+// How many elements stand before and behind one axis.
+struct Around {
+  std::int64_t outer = 1, inner = 1;
+};
+Around around(const Shape& shape, int axis) {
+  Around sizes;
+  for (int i = 0; i < axis; ++i) sizes.outer *= shape[i];
+  for (int i = axis + 1; i < shape.rank(); ++i) sizes.inner *= shape[i];
+  return sizes;
+}
+
 // x as (outer, n, inner) around `axis`.
 Tensor sum_axis(const Tensor& x, int axis, const Shape& result) {
   Tensor y = Tensor::empty(result, x.dtype());
   // The sizes around the axis of an empty result may be too large to multiply, or to count to.
   if (y.numel() == 0) return y;
   const Tensor in = x.contiguous();
-  std::int64_t outer = 1, inner = 1;
-  for (int i = 0; i < axis; ++i) outer *= x.shape()[i];
-  for (int i = axis + 1; i < x.rank(); ++i) inner *= x.shape()[i];
+  const auto [outer, inner] = around(x.shape(), axis);
   y.device().sum(y.dtype(), y.data_ptr(), in.data_ptr(), outer, x.shape()[axis], inner);
   return y;
 }
@@ -124,13 +145,27 @@ const std::int64_t* checked_index(const Tensor& x, const Tensor& index, const ch
 Tensor add(const Tensor& a, const Tensor& b) { return binary(BinaryOp::add, a, b, "add"); }
 Tensor sub(const Tensor& a, const Tensor& b) { return binary(BinaryOp::subtract, a, b, "sub"); }
 Tensor mul(const Tensor& a, const Tensor& b) { return binary(BinaryOp::multiply, a, b, "mul"); }
+Tensor div(const Tensor& a, const Tensor& b) { return binary(BinaryOp::divide, a, b, "div"); }
 Tensor relu_backward(const Tensor& dy, const Tensor& y) {
   return binary(BinaryOp::relu_backward, dy, y, "relu_backward");
 }
+Tensor sigmoid_backward(const Tensor& dy, const Tensor& y) {
+  return binary(BinaryOp::sigmoid_backward, dy, y, "sigmoid_backward");
+}
+Tensor tanh_backward(const Tensor& dy, const Tensor& y) {
+  return binary(BinaryOp::tanh_backward, dy, y, "tanh_backward");
+}
 
 Tensor neg(const Tensor& x) { return unary(UnaryOp::negate, x, "neg"); }
+Tensor square(const Tensor& x) { return unary(UnaryOp::square, x, "square"); }
+Tensor abs(const Tensor& x) { return unary(UnaryOp::abs, x, "abs"); }
+Tensor sign(const Tensor& x) { return unary(UnaryOp::sign, x, "sign"); }
 Tensor exp(const Tensor& x) { return unary(UnaryOp::exp, x, "exp"); }
+Tensor log(const Tensor& x) { return unary(UnaryOp::log, x, "log"); }
+Tensor sqrt(const Tensor& x) { return unary(UnaryOp::sqrt, x, "sqrt"); }
 Tensor relu(const Tensor& x) { return unary(UnaryOp::relu, x, "relu"); }
+Tensor sigmoid(const Tensor& x) { return unary(UnaryOp::sigmoid, x, "sigmoid"); }
+Tensor tanh(const Tensor& x) { return unary(UnaryOp::tanh, x, "tanh"); }
 
 Tensor scale(const Tensor& x, double alpha) {
   check_operand(x, "scale");
@@ -141,11 +176,20 @@ Tensor scale(const Tensor& x, double alpha) {
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-  check_alike(a, b, "matmul");
-  check(a.rank() == 2 && b.rank() == 2 && a.size(1) == b.size(0), ErrorKind::invalid_argument,
-        "matmul", "needs a(m,k) and b(k,n), given ", a.shape(), " and ", b.shape());
-  Tensor c = Tensor::empty({a.size(0), b.size(1)}, a.dtype());
-  matmul_into(c, a, b, 0);
+  constexpr const char* kName = "matmul";
+  check_alike(a, b, kName);
+  check(a.rank() >= 2 && b.rank() >= 2 && a.size(-1) == b.size(-2), ErrorKind::invalid_argument,
+        kName, "needs a(…,m,k) and b(…,k,n), given ", a.shape(), " and ", b.shape());
+  Shape shape = broadcast_shapes(without_matrix(a.shape()), without_matrix(b.shape()), kName);
+  Shape of_a = shape, of_b = shape;
+  for (const int axis : {-2, -1}) {
+    of_a.push_back(a.size(axis));
+    of_b.push_back(b.size(axis));
+  }
+  shape.push_back(a.size(-2));
+  shape.push_back(b.size(-1));
+  Tensor c = Tensor::empty(shape, a.dtype());
+  matmul_each(c, a.expand(of_a), b.expand(of_b));
   return c;
 }
 
@@ -220,23 +264,91 @@ Tensor log_softmax_backward(const Tensor& dy, const Tensor& y) {
   return dx;
 }
 
-Tensor argmax(const Tensor& x) {
-  const std::int64_t n = last_axis(x, "argmax");
-  check(n > 0, ErrorKind::invalid_argument, "argmax", "shape ", x.shape(),
-        " has nothing along its last axis");
+Largest max(const Tensor& x, int axis, bool keepdim) {
+  check_operand(x, "max");
+  axis = normalize_axis(axis, x.rank(), "max");
+  const std::int64_t n = x.size(axis);
+  check(n > 0, ErrorKind::invalid_argument, "max", "shape ", x.shape(), " has nothing along axis ",
+        axis);
   Shape shape = x.shape();
-  shape.erase(x.rank() - 1);
+  if (keepdim) {
+    shape[axis] = 1;
+  } else {
+    shape.erase(axis);
+  }
+  Largest found{Tensor::empty(shape, x.dtype()), Tensor::empty(shape, DType::i64)};
+  if (found.values.numel() == 0) return found;
   const Tensor in = x.contiguous();
-  Tensor y = Tensor::empty(shape, DType::i64);
+  const auto [outer, inner] = around(x.shape(), axis);
   visit_floating(x.dtype(), [&]<class T>() {
     const auto below = [](T a, T b) { return a < b || (std::isnan(b) && !std::isnan(a)); };
-    const T* row = in.data<T>();
-    for (std::int64_t& best : y.span<std::int64_t>()) {
-      best = std::max_element(row, row + n, below) - row;
-      row += n;
+    T* value = found.values.data<T>();
+    std::int64_t* index = found.index.data<std::int64_t>();
+    for (std::int64_t o = 0; o < outer; ++o) {
+      const T* block = in.data<T>() + o * n * inner;
+      for (std::int64_t i = 0; i < inner; ++i, ++value, ++index) {
+        std::int64_t best = 0;
+        for (std::int64_t k = 1; k < n; ++k)
+          if (below(block[best * inner + i], block[k * inner + i])) best = k;
+        *index = best;
+        *value = block[best * inner + i];
+      }
     }
   });
+  return found;
+}
+
+Tensor max_backward(const Tensor& dy, const Tensor& index, const Shape& shape, int axis) {
+  check_operand(dy, "max_backward");
+  axis = normalize_axis(axis, shape.rank(), "max_backward");
+  Shape reduced = shape;
+  reduced[axis] = 1;
+  check(dy.shape() == reduced && index.shape() == reduced, ErrorKind::invalid_argument,
+        "max_backward", "gradient ", dy.shape(), " and index ", index.shape(), " do not fit ",
+        shape, " along axis ", axis);
+  Tensor dx = Tensor::zeros(shape, dy.dtype());
+  if (dx.numel() == 0) return dx;
+  const Tensor gradient = dy.contiguous();
+  const auto at = index.span<std::int64_t>();
+  const auto [outer, inner] = around(shape, axis);
+  visit_floating(dy.dtype(), [&]<class T>() {
+    for (std::int64_t o = 0; o < outer; ++o) {
+      for (std::int64_t i = 0; i < inner; ++i) {
+        const std::int64_t from = o * inner + i;
+        const std::int64_t row = o * shape[axis] + at[static_cast<std::size_t>(from)];
+        dx.data<T>()[row * inner + i] = gradient.data<T>()[from];
+      }
+    }
+  });
+  return dx;
+}
+
+Tensor cat(std::span<const Tensor> parts, int axis) {
+  check(!parts.empty(), ErrorKind::invalid_argument, "cat", "no parts");
+  for (const Tensor& part : parts) check_alike(parts[0], part, "cat");
+  axis = normalize_axis(axis, parts[0].rank(), "cat");
+  Shape shape = parts[0].shape();
+  shape[axis] = 0;
+  for (const Tensor& part : parts) {
+    Shape other = part.shape();
+    if (other.rank() == shape.rank()) other[axis] = shape[axis];
+    check(other == shape, ErrorKind::invalid_argument, "cat", "shapes ", parts[0].shape(), " and ",
+          part.shape(), " differ in more than axis ", axis);
+    shape[axis] += part.size(axis);
+  }
+  Tensor y = Tensor::empty(shape, parts[0].dtype());
+  std::int64_t at = 0;
+  for (const Tensor& part : parts) {
+    y.slice(axis, at, at + part.size(axis)).copy_(part);
+    at += part.size(axis);
+  }
   return y;
+}
+
+Tensor argmax(const Tensor& x) {
+  check(last_axis(x, "argmax") > 0, ErrorKind::invalid_argument, "argmax", "shape ", x.shape(),
+        " has nothing along its last axis");
+  return max(x, -1).index;
 }
 
 Tensor take(const Tensor& x, const Tensor& index) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "shoal/runtime/tensor/tensor.h"
 
 // Arithmetic on tensors: shapes, broadcasting and checks; the numbers are made by the tensors'
@@ -12,15 +14,28 @@ namespace shoal::ops {
 [[nodiscard]] Tensor add(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor sub(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor mul(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor div(const Tensor& a, const Tensor& b);
 
 [[nodiscard]] Tensor neg(const Tensor& x);
+[[nodiscard]] Tensor square(const Tensor& x);
+[[nodiscard]] Tensor abs(const Tensor& x);
+// -1, 0 or 1.
+[[nodiscard]] Tensor sign(const Tensor& x);
 [[nodiscard]] Tensor exp(const Tensor& x);
+[[nodiscard]] Tensor log(const Tensor& x);
+[[nodiscard]] Tensor sqrt(const Tensor& x);
 [[nodiscard]] Tensor relu(const Tensor& x);
-// dy where y > 0, else 0; y is relu's result.
+[[nodiscard]] Tensor sigmoid(const Tensor& x);
+[[nodiscard]] Tensor tanh(const Tensor& x);
+// The gradient of x, from that of the result y: dy where y > 0, else 0; dy y (1 - y);
+// dy (1 - y^2).
 [[nodiscard]] Tensor relu_backward(const Tensor& dy, const Tensor& y);
+[[nodiscard]] Tensor sigmoid_backward(const Tensor& dy, const Tensor& y);
+[[nodiscard]] Tensor tanh_backward(const Tensor& dy, const Tensor& y);
 [[nodiscard]] Tensor scale(const Tensor& x, double alpha);
 
-// c(m,n) = a(m,k) b(k,n). Transposed views are used as they are, without a copy.
+// c(…,m,n) = a(…,m,k) b(…,k,n), where what stands for … is broadcast. Transposed views are used as
+// they are, without a copy.
 [[nodiscard]] Tensor matmul(const Tensor& a, const Tensor& b);
 // y(n,out) = x(n,in) w(out,in)^T + b(out); b may be undefined.
 [[nodiscard]] Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b);
@@ -33,6 +48,19 @@ namespace shoal::ops {
 [[nodiscard]] Tensor sum_to(const Tensor& x, const Shape& shape);
 // The mean of no elements is NaN.
 [[nodiscard]] Tensor mean(const Tensor& x);
+
+// The largest along one axis, and where it is, i64: the first one if several. NaN counts as the
+// largest, so that it does not go unseen. There must be one: Error(invalid_argument).
+struct Largest {
+  Tensor values, index;
+};
+[[nodiscard]] Largest max(const Tensor& x, int axis, bool keepdim = false);
+// dy put where the largest came from, zeros elsewhere. dy and index have the axis, with size 1.
+[[nodiscard]] Tensor max_backward(const Tensor& dy, const Tensor& index, const Shape& shape,
+                                  int axis);
+
+// One after the other along an axis; alike in all but its size. Error(invalid_argument) for none.
+[[nodiscard]] Tensor cat(std::span<const Tensor> parts, int axis);
 
 // Along the last axis, shifted by its maximum so that nothing overflows.
 [[nodiscard]] Tensor log_softmax(const Tensor& x);

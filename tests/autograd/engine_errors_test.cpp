@@ -2,6 +2,7 @@
 
 #include "autograd/expect_error.h"
 #include "shoal/autograd/functions.h"
+#include "shoal/autograd/losses.h"
 
 namespace shoal::autograd {
 namespace {

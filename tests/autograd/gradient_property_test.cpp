@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "shoal/autograd/functions.h"
+#include "shoal/autograd/losses.h"
 #include "shoal/runtime/tensor/ops.h"
 #include "shoal/runtime/tensor/random.h"
 
@@ -121,9 +122,26 @@ RC_GTEST_PROP(GradientIsTheSlope, OfAdd, ()) { check_binary(add); }
 RC_GTEST_PROP(GradientIsTheSlope, OfSub, ()) { check_binary(sub); }
 RC_GTEST_PROP(GradientIsTheSlope, OfMul, ()) { check_binary(mul); }
 
-RC_GTEST_PROP(GradientIsTheSlope, OfRelu, ()) {
-  check_unary([](const auto& in) { return relu(in[0]); }, draw_shape());
+RC_GTEST_PROP(GradientIsTheSlope, OfDiv, ()) { check_binary(div); }
+
+void check_elementwise(Variable (*function)(const Variable&)) {
+  check_unary([function](const auto& in) { return function(in[0]); }, draw_shape());
 }
+
+// Of positive numbers alone.
+void check_positive(Variable (*function)(const Variable&)) {
+  check_unary([function](const auto& in) { return function(abs(in[0])); }, draw_shape());
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfNeg, ()) { check_elementwise(neg); }
+RC_GTEST_PROP(GradientIsTheSlope, OfSquare, ()) { check_elementwise(square); }
+RC_GTEST_PROP(GradientIsTheSlope, OfAbs, ()) { check_elementwise(abs); }
+RC_GTEST_PROP(GradientIsTheSlope, OfExp, ()) { check_elementwise(exp); }
+RC_GTEST_PROP(GradientIsTheSlope, OfLog, ()) { check_positive(log); }
+RC_GTEST_PROP(GradientIsTheSlope, OfSqrt, ()) { check_positive(sqrt); }
+RC_GTEST_PROP(GradientIsTheSlope, OfRelu, ()) { check_elementwise(relu); }
+RC_GTEST_PROP(GradientIsTheSlope, OfSigmoid, ()) { check_elementwise(sigmoid); }
+RC_GTEST_PROP(GradientIsTheSlope, OfTanh, ()) { check_elementwise(tanh); }
 
 RC_GTEST_PROP(GradientIsTheSlope, OfSum, ()) {
   check_unary([](const auto& in) { return sum(in[0]); }, draw_shape());
@@ -135,6 +153,47 @@ RC_GTEST_PROP(GradientIsTheSlope, OfMean, ()) {
   check_unary([](const auto& in) { return mean(in[0]); }, shape);
 }
 
+void check_along_axis(Variable (*function)(const Variable&, int, bool), std::int64_t least) {
+  Shape shape = draw_shape();
+  shape.push_back(0);
+  for (int i = 0; i < shape.rank(); ++i) shape[i] = draw_size(least);
+  const int axis = *rc::gen::inRange(-shape.rank(), shape.rank());
+  const bool keepdim = *rc::gen::arbitrary<bool>();
+  check_unary([=](const auto& in) { return function(in[0], axis, keepdim); }, shape);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfSumAlongAnAxis, ()) { check_along_axis(sum, 0); }
+RC_GTEST_PROP(GradientIsTheSlope, OfMeanAlongAnAxis, ()) { check_along_axis(mean, 1); }
+RC_GTEST_PROP(GradientIsTheSlope, OfMaxAlongAnAxis, ()) { check_along_axis(max, 1); }
+
+RC_GTEST_PROP(GradientIsTheSlope, OfTranspose, ()) {
+  Shape shape = draw_shape();
+  shape.push_back(draw_size(0));
+  const int axis0 = *rc::gen::inRange(-shape.rank(), shape.rank());
+  const int axis1 = *rc::gen::inRange(-shape.rank(), shape.rank());
+  check_unary([=](const auto& in) { return transpose(in[0], axis0, axis1); }, shape);
+  check_unary([=](const auto& in) { return transpose(in[0]); }, shape);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfSlice, ()) {
+  Shape shape = draw_shape();
+  shape.push_back(draw_size());
+  const int axis = *rc::gen::inRange(-shape.rank(), shape.rank());
+  const std::int64_t start = draw_size(0) - 2, end = draw_size(0), step = draw_size();
+  check_unary([=](const auto& in) { return slice(in[0], axis, start, end, step); }, shape);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfCat, ()) {
+  Generator generator = draw_generator();
+  Shape shape = draw_shape();
+  shape.push_back(draw_size());
+  const int axis = *rc::gen::inRange(-shape.rank(), shape.rank());
+  Shape other = shape;
+  other[normalize_axis(axis, shape.rank(), "test")] = draw_size(0);
+  check_gradients([axis](const auto& in) { return cat(in, axis); },
+                  draw_inputs({shape, other, shape}, generator), generator);
+}
+
 RC_GTEST_PROP(GradientIsTheSlope, OfReshape, ()) {
   const Shape shape = draw_shape();
   const Shape other = *rc::gen::arbitrary<bool>() ? Shape{1, numel(shape)} : Shape{numel(shape)};
@@ -144,7 +203,15 @@ RC_GTEST_PROP(GradientIsTheSlope, OfReshape, ()) {
 RC_GTEST_PROP(GradientIsTheSlope, OfLogSoftmax, ()) {
   Shape shape = draw_shape();
   shape.push_back(draw_size());
-  check_unary([](const auto& in) { return log_softmax(in[0]); }, shape);
+  const int axis = *rc::gen::inRange(-shape.rank(), shape.rank());
+  check_unary([axis](const auto& in) { return log_softmax(in[0], axis); }, shape);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfSoftmax, ()) {
+  Shape shape = draw_shape();
+  shape.push_back(draw_size());
+  const int axis = *rc::gen::inRange(-shape.rank(), shape.rank());
+  check_unary([axis](const auto& in) { return softmax(in[0], axis); }, shape);
 }
 
 RC_GTEST_PROP(GradientIsTheSlope, OfMatmul, ()) {
@@ -152,6 +219,19 @@ RC_GTEST_PROP(GradientIsTheSlope, OfMatmul, ()) {
   const std::int64_t m = draw_size(0), k = draw_size(0), n = draw_size(0);
   check_gradients([](const auto& in) { return matmul(in[0], in[1]); },
                   draw_inputs({{m, k}, {k, n}}, generator), generator);
+}
+
+// Of batches that are broadcast to each other.
+RC_GTEST_PROP(GradientIsTheSlope, OfMatmulInBatches, ()) {
+  Generator generator = draw_generator();
+  Shape batch;
+  for (int axis = *rc::gen::inRange(1, 3); axis > 0; --axis) batch.push_back(draw_size(0));
+  Shape a = draw_operand(batch), b = draw_operand(batch);
+  const std::int64_t m = draw_size(), k = draw_size(0), n = draw_size();
+  for (const std::int64_t size : {m, k}) a.push_back(size);
+  for (const std::int64_t size : {k, n}) b.push_back(size);
+  check_gradients([](const auto& in) { return matmul(in[0], in[1]); },
+                  draw_inputs({a, b}, generator), generator);
 }
 
 RC_GTEST_PROP(GradientIsTheSlope, OfLinear, ()) {

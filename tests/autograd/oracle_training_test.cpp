@@ -2,6 +2,7 @@
 
 #include "autograd/oracles.h"
 #include "shoal/autograd/functions.h"
+#include "shoal/autograd/losses.h"
 #include "shoal/autograd/modules.h"
 #include "shoal/optim/sgd.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "shoal/autograd/functions.h"
+#include "shoal/autograd/losses.h"
 #include "shoal/autograd/modules.h"
 #include "shoal/optim/evaluate.h"
 #include "shoal/optim/train_single.h"

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "shoal/autograd/functions.h"
+#include "shoal/autograd/losses.h"
 #include "shoal/runtime/ipc/message_bytes.h"
 #include "shoal/runtime/process/launch.h"
 #include "shoal/runtime/tensor/ops.h"
