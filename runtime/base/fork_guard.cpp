@@ -7,7 +7,7 @@
 namespace shoal {
 namespace {
 
-// The first one that was used, and by whom; one is enough to say no.
+// One that is used, and by whom; one is enough to say no. What an ancestor used is overwritten.
 struct InUse {
   std::atomic<const char*> what{nullptr};
   std::atomic<int> user{0};
@@ -21,9 +21,10 @@ void ForkGuard::use() {
   int user = 0;
   if (user_.compare_exchange_strong(user, self, std::memory_order_relaxed)) {
     // The name is there for whoever sees the process.
-    const char* none = nullptr;
-    if (first.what.compare_exchange_strong(none, what_, std::memory_order_relaxed))
+    if (first.user.load(std::memory_order_relaxed) != self) {
+      first.what.store(what_, std::memory_order_relaxed);
       first.user.store(self, std::memory_order_release);
+    }
     return;
   }
   if (user == self) return;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,8 +25,14 @@ ForkServer& ForkServer::instance() {
 
 namespace {
 
-// Before there are threads, as SegmentPool::instance.
-[[maybe_unused]] const ForkServer& made_at_load = ForkServer::instance();
+// Before there are threads, as SegmentPool::instance. A child must not find it locked by a thread
+// that it does not have.
+[[maybe_unused]] const int made_at_load =
+    ::pthread_atfork([] { ForkServer::instance().lock(); }, [] { ForkServer::instance().unlock(); },
+                     [] { ForkServer::instance().unlock(); });
+
+// For one that has been told to end.
+constexpr double kPatienceS = 1;
 
 }  // namespace
 
@@ -40,7 +47,8 @@ void ForkServer::start_locked() {
   forget();
   check_child_main();
   auto [ours, theirs] = make_socket_pair();
-  const Fd self = open_pidfd(::getpid());
+  theirs = above_streams(std::move(theirs));
+  const Fd self = above_streams(open_pidfd(::getpid()));
   const pid_t pid = spawn_program(fork_server_arguments(theirs, self), {&theirs, &self}, {});
   pidfd_ = watch_child(pid);
   control_.emplace(std::move(ours));
@@ -50,11 +58,23 @@ void ForkServer::start_locked() {
 void ForkServer::forget() noexcept {
   control_.reset();
   if (!pidfd_) return;
-  // It ends when its channel has closed; if it has not yet, the host's end collects it.
-  siginfo_t info{};
-  if (owner_ == ::getpid())
+  if (owner_ == ::getpid()) {
+    // It ends when its channel has closed, if it has not already.
+    try {
+      (void)wait_ready(pidfd_.get(), POLLIN, in_seconds(kPatienceS));
+    } catch (const Error&) {
+      // Then it is collected if it has ended.
+    }
+    siginfo_t info{};
     ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG);
+  }
   pidfd_.reset();
+}
+
+void ForkServer::drop_copy() noexcept {
+  control_.reset();
+  pidfd_.reset();
+  owner_ = -1;
 }
 
 ForkedWorker ForkServer::fork(ForkRequest request, Deadline deadline) {
@@ -63,33 +83,38 @@ ForkedWorker ForkServer::fork(ForkRequest request, Deadline deadline) {
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) throw_errno("pipe2");
   ForkedWorker worker;
   worker.status.reset(ends[0]);
-  request.status = Fd{ends[1]};
+  request.status.reset(ends[1]);
+  request.number = ++requests_;
   const Message message = std::move(request).encode();
+  start_locked();
   const auto in_time = [](bool done) {
     check(done, ErrorKind::timed_out, "fork server", "it does not answer");
   };
-  std::optional<Message> answer;
-  for (bool again = false;; again = true) {
-    start_locked();
-    try {
-      in_time(control_->send(message, deadline));
-      answer = control_->receive(deadline);
-      if (answer) break;
-      in_time(control_->peer_closed());
-      throw Error({.kind = ErrorKind::peer_gone,
-                   .call = "fork server",
-                   .reason = "it ended while it started a worker"});
-    } catch (const Error& error) {
-      forget();
-      if (error.kind() != ErrorKind::peer_gone || again) throw;
+  try {
+    in_time(control_->send(message, deadline));
+    for (;;) {
+      std::optional<Message> answer = control_->receive(deadline);
+      if (!answer) {
+        in_time(control_->peer_closed());
+        throw Error({.kind = ErrorKind::peer_gone,
+                     .call = "fork server",
+                     .reason = "it ended while it started a worker"});
+      }
+      const auto [number, pid] = from_bytes<ForkAnswer>(answer->bytes);
+      // The answer to one that was given up.
+      if (number != requests_) continue;
+      check(answer->tag.empty(), ErrorKind::system, "fork server", answer->tag);
+      check(answer->fds.size() == 1, ErrorKind::malformed, "fork server",
+            "an answer without a process");
+      worker.pid = pid;
+      worker.pidfd = std::move(answer->fds[0]);
+      return worker;
     }
+  } catch (const Error& error) {
+    // Others may run that it has started; so it is given up for nothing less.
+    if (error.kind() == ErrorKind::peer_gone) forget();
+    throw;
   }
-  check(answer->tag.empty(), ErrorKind::system, "fork server", answer->tag);
-  check(answer->fds.size() == 1, ErrorKind::malformed, "fork server",
-        "an answer without a process");
-  worker.pid = from_bytes<std::int32_t>(answer->bytes);
-  worker.pidfd = std::move(answer->fds[0]);
-  return worker;
 }
 
 }  // namespace shoal

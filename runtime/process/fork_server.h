@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <mutex>
 #include <optional>
 
@@ -26,9 +27,16 @@ class ForkServer {
   [[nodiscard]] static ForkServer& instance();
   // Starts it if it does not run. Throws Error(invalid_argument) if main has not called child_main.
   void start();
-  // Starts it if need be, once more if it has died. Throws Error for what the server says, and
-  // Error(timed_out).
+  // Starts it if need be. Throws Error for what the server says, Error(timed_out), and
+  // Error(peer_gone) if it has died: nobody knows then whether it had started the worker, which
+  // sees its ends close once the caller has given up his.
   [[nodiscard]] ForkedWorker fork(ForkRequest request, Deadline deadline);
+  // In a forked child, which has no use for its parent's.
+  void drop_copy() noexcept;
+
+  // Around fork.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
 
  private:
   ForkServer() = default;
@@ -40,6 +48,7 @@ class ForkServer {
   std::optional<Channel> control_;
   Fd pidfd_;
   pid_t owner_ = -1;
+  std::uint64_t requests_ = 0;
 };
 
 }  // namespace shoal

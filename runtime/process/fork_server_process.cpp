@@ -7,13 +7,15 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <map>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/base/wire.h"
 #include "shoal/runtime/ipc/channel.h"
 #include "shoal/runtime/ipc/message_bytes.h"
 #include "shoal/runtime/process/fork_safety.h"
-#include "shoal/runtime/process/pidfd.h"
+#include "shoal/runtime/process/spawn_program.h"
+#include "shoal/runtime/shm/descriptor_limit.h"
 
 namespace shoal {
 namespace {
@@ -38,7 +40,13 @@ void redirect(const Fd& to, int stream) {
 
 class Server {
  public:
-  Server(Fd control, Fd launcher) : control_(std::move(control)), launcher_(std::move(launcher)) {}
+  Server(Fd control, Fd launcher) : control_(std::move(control)), launcher_(std::move(launcher)) {
+    // What is sent to the whole group is for the launcher and the workers to act on.
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) set_signal(signal, SIG_IGN);
+    // Ignored, nobody could be waited for.
+    set_signal(SIGCHLD, SIG_DFL);
+    (void)raise_descriptor_limit();
+  }
 
   void run() {
     for (;;) {
@@ -67,19 +75,22 @@ class Server {
     auto message = control_.receive(in_ms(0));
     if (!message) return !control_.peer_closed();
     Message answer;
+    ForkAnswer about;
     try {
       ForkRequest request = ForkRequest::decode(std::move(*message));
+      about.number = request.number;
       check_may_fork(false);
       const pid_t pid = ::fork();
       if (pid < 0) throw_errno("fork", concat("rank ", request.settings.rank));
       if (pid == 0) become_worker(std::move(request));
-      Fd pidfd = open_pidfd(pid);
-      answer.bytes = to_bytes(std::int32_t{pid});
+      Fd pidfd = watch_child(pid);
+      about.pid = pid;
       answer.fds.push_back(pidfd.duplicate());
       children_.push_back({std::move(pidfd), std::move(request.status)});
     } catch (const std::exception& error) {
       answer = {.tag = error.what()};
     }
+    answer.bytes = to_bytes(about);
     try {
       control_.send(answer);
       return true;
@@ -95,7 +106,7 @@ class Server {
       launcher_.reset();
       children_.clear();
       request.status.reset();
-      ::signal(SIGINT, SIG_DFL);
+      for (const auto& [signal, action] : inherited_) ::sigaction(signal, &action, nullptr);
       redirect(request.output, STDOUT_FILENO);
       redirect(request.errors, STDERR_FILENO);
       request.output.reset();
@@ -105,6 +116,13 @@ class Server {
     run_forked_worker(settle, run, request.settings, std::move(request.ends));
   }
 
+  void set_signal(int signal, void (*handler)(int)) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    ::sigaction(signal, &action, &inherited_[signal]);
+  }
+
+  std::map<int, struct sigaction> inherited_;  // a worker has them again
   Channel control_;
   Fd launcher_;
   std::vector<Child> children_;
@@ -114,6 +132,7 @@ class Server {
 
 Message ForkRequest::encode() && {
   WireWriter out;
+  out.put(number);
   out.put_text(settings.numbers());
   out.put(static_cast<std::uint32_t>(settings.environment.size()));
   for (const auto& [name, value] : settings.environment) {
@@ -130,8 +149,8 @@ Message ForkRequest::encode() && {
 }
 
 ForkRequest ForkRequest::decode(Message message) {
-  ForkRequest request{.entry = std::move(message.tag)};
   WireReader in(message.bytes);
+  ForkRequest request{.number = in.get<std::uint64_t>(), .entry = std::move(message.tag)};
   bool whole = WorkerSettings::parse_numbers(in.get_text(), request.settings);
   for (auto count = in.get<std::uint32_t>(); count > 0; --count) {
     std::string name = in.get_text();
@@ -152,8 +171,6 @@ ForkRequest ForkRequest::decode(Message message) {
 }
 
 int serve_forks(Fd control, Fd launcher) {
-  // Ctrl-C is for the launcher to act on.
-  ::signal(SIGINT, SIG_IGN);
   Server(std::move(control), std::move(launcher)).run();
   return 0;
 }

@@ -19,9 +19,14 @@ struct WorkerStatus {
 
 // What the launcher asks for, as a message of the control channel: the worker's ends, the writing
 // end of a pipe for its WorkerStatus, and with tag_output what its output and errors go to. The
-// answer's tag is empty, its bytes the worker's pid, its descriptor a pidfd; or its tag says why
-// not.
+// answer's tag is empty, its bytes a ForkAnswer, its descriptor a pidfd; or its tag says why not.
+struct ForkAnswer {
+  std::uint64_t number = 0;  // of the request
+  std::int64_t pid = -1;
+};
+
 struct ForkRequest {
+  std::uint64_t number = 0;
   std::string entry{};
   WorkerSettings settings{};
   WorkerEnds ends{};

@@ -62,6 +62,9 @@ ProcessContext launch_forked(const std::function<int(Worker&)>& entry,
   return launcher.take();
 }
 
-void start_fork_server() { ForkServer::instance().start(); }
+void start_fork_server() {
+  check_may_launch();
+  ForkServer::instance().start();
+}
 
 }  // namespace shoal

@@ -17,11 +17,13 @@ struct LaunchOptions {
   // then they get SIGTERM, and `grace_seconds` later SIGKILL.
   double linger_seconds = 0;
   double grace_seconds = 1;
-  // How long a worker may take to accept its arguments.
+  // How long the fork server may take to start a worker, and a worker to accept arguments that do
+  // not fit its channel's buffer. How long its main takes to come to child_main is not limited.
   double start_timeout_seconds = 60;
   // Worker::threads; 0: the processors that this process may use, by affinity and cgroup, divided
-  // among the workers, at least 1. Also in OMP_NUM_THREADS and OPENBLAS_NUM_THREADS, where these
-  // are not set.
+  // among the workers, at least 1. Also in SHOAL_THREADS, and in OMP_NUM_THREADS and
+  // OPENBLAS_NUM_THREADS, where these are not set; which libraries heed that are loaded later, in a
+  // spawned worker all.
   int threads_per_worker = 0;
   // Each worker keeps to processors of its own, as many as it has threads, as far as they last.
   bool pin_cpus = false;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "shoal/runtime/base/error.h"
@@ -31,13 +30,15 @@ void redirect(const Fd& to, int stream) {
 // In a forked worker: what its launcher keeps of this and other workers is not its own.
 void close_launchers_ends(LiveContexts& contexts) {
   for (auto* state : contexts.states) {
-    for (const WorkerRecord& worker : state->workers) {
-      for (const int fd : {worker.channel.fd(), worker.result.fd()})
-        if (fd >= 0) ::close(fd);
+    for (WorkerRecord& worker : state->workers) {
+      for (Channel* channel : {&worker.channel, &worker.result})
+        const Channel closed = std::move(*channel);
+      for (Fd* fd : {&worker.pidfd, &worker.status, &worker.report}) fd->reset();
     }
     if (state->tagger) state->tagger->close_writing();
   }
   contexts.states.clear();
+  ForkServer::instance().drop_copy();
 }
 
 }  // namespace
@@ -66,17 +67,22 @@ void Launcher::add(const Run& run) {
   auto [our_channel, their_channel] = make_socket_pair();
   auto [our_result, their_result] = make_socket_pair();
   auto [reading, writing] = make_pipe();
-  workers.push_back({.report = std::move(reading),
-                     .channel = Channel(std::move(our_channel)),
-                     .result = Channel(std::move(our_result))});
+  {
+    // Another thread may be forking, whose child closes what it finds here.
+    const std::scoped_lock hold(live_contexts().mutex);
+    workers.push_back({.report = std::move(reading),
+                       .channel = Channel(std::move(our_channel)),
+                       .result = Channel(std::move(our_result))});
+  }
   try {
     run(WorkerSettings::make(options_, rank, threads_),
-        WorkerEnds{.channel = std::move(their_channel),
-                   .report = std::move(writing),
-                   .result = std::move(their_result),
-                   .launcher = self_.duplicate()},
+        WorkerEnds{.channel = above_streams(std::move(their_channel)),
+                   .report = above_streams(std::move(writing)),
+                   .result = above_streams(std::move(their_result)),
+                   .launcher = above_streams(self_.duplicate())},
         workers.back());
   } catch (...) {
+    const std::scoped_lock hold(live_contexts().mutex);
     workers.pop_back();
     throw;
   }
@@ -99,7 +105,7 @@ void Launcher::spawn(const std::string& entry) {
 void Launcher::fork(const std::function<int(Worker&)>& entry) {
   check_may_fork(options_.fork_with_threads);
   add([&](const WorkerSettings& settings, WorkerEnds ends, WorkerRecord& record) {
-    std::fflush(nullptr);  // or the worker would print what is buffered here a second time
+    flush_output();  // or the worker would print what is buffered here a second time
     LiveContexts& contexts = live_contexts();
     std::unique_lock hold(contexts.mutex);
     const pid_t pid = ::fork();
@@ -111,6 +117,7 @@ void Launcher::fork(const std::function<int(Worker&)>& entry) {
           redirect(tagger->errors(settings.rank), STDERR_FILENO);
         }
         close_launchers_ends(contexts);
+        self_.reset();
         hold.unlock();
       };
       run_forked_worker(settle, entry, settings, std::move(ends));
@@ -122,7 +129,7 @@ void Launcher::fork(const std::function<int(Worker&)>& entry) {
 }
 
 void Launcher::fork_elsewhere(const std::string& entry) {
-  add([&](const WorkerSettings& settings, WorkerEnds ends, WorkerRecord& record) {
+  const auto start = [&](const WorkerSettings& settings, WorkerEnds ends, WorkerRecord& record) {
     ForkRequest request{.entry = entry, .settings = settings, .ends = std::move(ends)};
     if (const auto& tagger = state().tagger) {
       request.output = tagger->output(settings.rank).duplicate();
@@ -133,7 +140,14 @@ void Launcher::fork_elsewhere(const std::string& entry) {
     record.pid = started.pid;
     record.pidfd = std::move(started.pidfd);
     record.status = std::move(started.status);
-  });
+  };
+  try {
+    add(start);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::peer_gone) throw;
+    // The server has died. Once more, with new ends: who has the old ones sees them close.
+    add(start);
+  }
 }
 
 void Launcher::send_arguments(const std::function<Message(int rank)>& args) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,9 @@
 namespace shoal {
 namespace {
 
+// For what a helper that a worker left behind may still hold open.
+constexpr double kLastWordsS = 1;
+
 struct Leftovers {
   std::mutex mutex;
   std::vector<Fd> processes;
@@ -25,8 +29,11 @@ Leftovers& leftovers() {
   return *instance;
 }
 
-// Before there are threads, as SegmentPool::instance.
-[[maybe_unused]] const Leftovers& made_at_load = leftovers();
+// Before there are threads, as SegmentPool::instance. A child must not find it locked by a thread
+// that it does not have.
+[[maybe_unused]] const int made_at_load =
+    ::pthread_atfork([] { leftovers().mutex.lock(); }, [] { leftovers().mutex.unlock(); },
+                     [] { leftovers().mutex.unlock(); });
 
 // Collects it, too. True also for one that is no child of ours: its copy in a forked process.
 bool has_ended(const Fd& process, Deadline deadline) noexcept {
@@ -48,8 +55,8 @@ OutputTagger::OutputTagger(int workers) : owner_(::getpid()) {
   for (int stream = 0; stream < 2 * workers; ++stream) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) < 0) throw_errno("pipe2");
-    reading.emplace_back(ends[0]);
-    writing_.emplace_back(ends[1]);
+    reading.push_back(above_streams(Fd{ends[0]}));
+    writing_.push_back(above_streams(Fd{ends[1]}));
   }
   std::vector<const Fd*> kept;
   for (const Fd& fd : reading) kept.push_back(&fd);
@@ -57,7 +64,7 @@ OutputTagger::OutputTagger(int workers) : owner_(::getpid()) {
 }
 
 OutputTagger::~OutputTagger() {
-  finish(in_ms(0));
+  finish(in_seconds(kLastWordsS));
   if (!process_ || owner_ != ::getpid()) return;
   try {
     const std::scoped_lock hold(leftovers().mutex);

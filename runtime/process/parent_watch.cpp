@@ -16,6 +16,7 @@ namespace shoal {
 namespace {
 
 constexpr int kExitWithLauncher = 1;
+constexpr int kPatienceMs = 1000;
 
 void watch(const Fd& launcher, int rank) {
   if (!wait_ready(launcher.get(), POLLIN, kForever)) return;
@@ -25,6 +26,11 @@ void watch(const Fd& launcher, int rank) {
   // it here.
   if (wait_ready(STDERR_FILENO, POLLOUT, in_ms(0))) [[maybe_unused]]
     const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+  // Whatever holds up what follows, one of the program's threads for instance, that is the end.
+  std::thread([] {
+    ::poll(nullptr, 0, kPatienceMs);
+    ::_exit(kExitWithLauncher);
+  }).detach();
   // Last, since the program's threads still run. Also for what the launcher held by name and this
   // process had not yet taken over.
   SegmentPool::instance().leave_named_segments();

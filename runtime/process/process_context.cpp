@@ -41,9 +41,9 @@ WorkerEnd end_from(int code, int status) {
 WorkerEnd collect_child(const WorkerRecord& worker) {
   siginfo_t info{};
   while (::waitid(P_PIDFD, static_cast<id_t>(worker.pidfd.get()), &info, WEXITED) < 0) {
-    if (errno != EINTR)
-      throw_errno("waitid", concat("pid ", worker.pid),
-                  "Workers cannot be watched while SIGCHLD is ignored or waited for elsewhere");
+    if (errno == EINTR) continue;
+    if (errno == ECHILD) return {.unknown = true};
+    throw_errno("waitid", concat("pid ", worker.pid));
   }
   return end_from(info.si_code, info.si_status);
 }
@@ -52,13 +52,16 @@ WorkerEnd collect_child(const WorkerRecord& worker) {
 // to be a certain one.
 WorkerEnd read_status(const WorkerRecord& worker) {
   WorkerStatus status;
-  ssize_t got = 0;
-  while ((got = ::read(worker.status.get(), &status, sizeof status)) < 0 && errno == EINTR) {
-  }
-  if (got == sizeof status) return end_from(status.code, status.status);
+  // A moment after the worker has ended. (Who else has the pipe's other end may never close it.)
+  if (wait_ready(worker.status.get(), POLLIN, in_seconds(kLastWordsS)) &&
+      ::read(worker.status.get(), &status, sizeof status) == sizeof status)
+    return end_from(status.code, status.status);
   signal_process(worker.pidfd, SIGKILL);
   (void)wait_ready(worker.pidfd.get(), POLLIN, kForever);
-  return {.signal = SIGKILL};
+  // Ours now, if this process takes in orphans.
+  siginfo_t info{};
+  ::waitid(P_PIDFD, static_cast<id_t>(worker.pidfd.get()), &info, WEXITED | WNOHANG);
+  return {.unknown = true};
 }
 
 }  // namespace
@@ -95,8 +98,10 @@ bool ProcessContext::State::collect(Deadline deadline) {
   for (std::size_t rank = 0; rank < workers.size(); ++rank) {
     const WorkerRecord& worker = workers[rank];
     if (worker.end) continue;
-    const Fd& ended = worker.status ? worker.status : worker.pidfd;
-    waiting.push_back({.fd = ended.get(), .events = POLLIN, .revents = 0});
+    waiting.push_back({.fd = worker.pidfd.get(), .events = POLLIN, .revents = 0});
+    ranks.push_back(rank);
+    if (!worker.status) continue;
+    waiting.push_back({.fd = worker.status.get(), .events = POLLIN, .revents = 0});
     ranks.push_back(rank);
   }
   if (waiting.empty()) return false;
@@ -109,6 +114,7 @@ bool ProcessContext::State::collect(Deadline deadline) {
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     if (waiting[i].revents == 0) continue;
     WorkerRecord& worker = workers[ranks[i]];
+    if (worker.end) continue;
     worker.end = worker.status ? read_status(worker) : collect_child(worker);
     if (worker.end->succeeded()) continue;
     worker.failure = read_report(worker.report);

@@ -27,8 +27,9 @@ class ProcessContext {
   [[nodiscard]] Channel& channel(int rank);
 
   // Waits for all to end. True when all have succeeded, false at the deadline. At the first failure
-  // the others are terminated (LaunchOptions) and it is thrown, as ProcessRaised or ProcessExited;
-  // so it is by every later call.
+  // (of several that happened since the last look, that of the lowest rank) the others are
+  // terminated (LaunchOptions) and it is thrown, as ProcessRaised or ProcessExited; so it is by
+  // every later call.
   bool join(Deadline deadline = kForever);
 
   // Waits until one has ended of which wait_any has not told yet, however it ended, and returns its

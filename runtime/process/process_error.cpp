@@ -6,6 +6,10 @@ namespace shoal {
 namespace {
 
 std::string describe(const WorkerEnd& end) {
+  if (end.unknown)
+    return "ended, and how is not known: somebody else in this process waits for children or "
+           "ignores "
+           "SIGCHLD, or the fork server ended first";
   if (end.signal == 0) return concat("exited with code ", end.exit_code);
   const char* name = ::sigabbrev_np(end.signal);
   return concat("was killed by ", name ? concat("SIG", name) : concat("signal ", end.signal),

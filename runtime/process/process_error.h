@@ -13,7 +13,10 @@ struct WorkerEnd {
   int exit_code = 0;  // 0 if a signal ended it
   int signal = 0;     // 0 if it exited by itself
   bool dumped_core = false;
-  [[nodiscard]] bool succeeded() const { return exit_code == 0 && signal == 0; }
+  // Somebody else in this process collected it (a waitpid of the program's, or SIGCHLD ignored), or
+  // the fork server ended before it could tell; what still ran was killed then.
+  bool unknown = false;
+  [[nodiscard]] bool succeeded() const { return exit_code == 0 && signal == 0 && !unknown; }
 };
 
 // How a launched process failed.

@@ -1,5 +1,6 @@
 #include "shoal/runtime/process/spawn_program.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -58,6 +59,13 @@ pid_t spawn_program(std::vector<std::string> words, const std::vector<const Fd*>
                                    environment.data());
   if (failed != 0) throw_errno(failed, "posix_spawn", "/proc/self/exe");
   return pid;
+}
+
+Fd above_streams(Fd fd) {
+  if (fd.get() > STDERR_FILENO) return fd;
+  Fd moved{::fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
+  if (!moved) throw_errno("fcntl(F_DUPFD_CLOEXEC)");
+  return moved;
 }
 
 Fd watch_child(pid_t pid) {

@@ -22,6 +22,10 @@ namespace shoal {
                                   const std::map<std::string, std::string>& added,
                                   std::initializer_list<std::pair<const Fd*, int>> streams = {});
 
+// The same open file by a number above those of the standard streams, which a new process has in
+// their place. Throws Error.
+[[nodiscard]] Fd above_streams(Fd fd);
+
 // A pidfd of a child just started; a process that cannot be watched is not kept. Throws Error.
 [[nodiscard]] Fd watch_child(pid_t pid);
 

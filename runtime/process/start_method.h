@@ -13,7 +13,7 @@ namespace shoal {
 //   open       standard streams      all; channels that you     standard streams, as they were when
 //   files                            made close once every      the server started
 //                                    copy has
-//   signals    ignored ones stay     handlers and mask          as spawn; SIGINT too is reset
+//   signals    ignored ones stay     handlers and mask          as spawn, when the server started
 //              ignored; mask
 //   env, cwd   of the launcher       of the launcher            of the launcher, when the server
 //                                                               started
@@ -23,16 +23,16 @@ namespace shoal {
 //   ends by    exit                  _exit: no static is        _exit
 //                                    destroyed
 //
-// With each of them LaunchOptions::environment is added, descriptors that Shoal made are closed but
-// for the worker's own, and the worker ends within two seconds when its launcher has ended, however
-// that happened.
+// With each of them LaunchOptions::environment is added, the launcher's ends of channels and
+// what it watches its workers by are closed, and the worker ends within two seconds when its
+// launcher has ended, however that happened; one that is stopped (SIGSTOP), as soon as it goes on.
 enum class StartMethod {
   // The program again, from its start: main runs up to child_main, which runs the entry and exits.
   spawn,
   // A copy of this process at this moment. Fast while it is small.
   fork,
-  // A copy of a process that was spawned once, has no threads and little memory: as fast however
-  // much the launcher has. start_fork_server starts it early.
+  // A copy of a process that was spawned once, has no threads and little memory, so that nothing of
+  // the launcher's has to be copied. start_fork_server starts it early.
   forkserver,
 };
 

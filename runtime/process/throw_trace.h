@@ -1,13 +1,14 @@
 #pragma once
 
 #include <string>
+#include <typeinfo>
 
 // Where a worker's exception came from. Private to this folder, but for the hook: a program that is
 // linked with Shoal::throw_trace calls it at each throw.
 namespace shoal {
 
 // Remembers the calls that led here, if this thread's throws are wanted.
-void note_throw(const void* exception) noexcept;
+void note_throw(const void* exception, const std::type_info* type) noexcept;
 
 // While one lives, this thread's throws are remembered.
 class ThrowTraces {
@@ -19,7 +20,8 @@ class ThrowTraces {
 };
 
 // The calls that led to the throw of an exception just caught, one a line, if it was the last one
-// thrown. Empty otherwise, and without the hook. `exception` is its most derived object.
-[[nodiscard]] std::string describe_throw(const void* exception);
+// thrown. Empty otherwise, and without the hook. `exception` is its most derived object,
+// of this type.
+[[nodiscard]] std::string describe_throw(const void* exception, const std::type_info& type);
 
 }  // namespace shoal

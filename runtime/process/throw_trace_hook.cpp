@@ -11,7 +11,7 @@ extern "C" [[noreturn]] void __cxxabiv1::__cxa_throw(void* exception, std::type_
                                                      void (*destroy)(void*)) {
   using Throw = void (*)(void*, std::type_info*, void (*)(void*));
   static const auto next = reinterpret_cast<Throw>(::dlsym(RTLD_NEXT, "__cxa_throw"));
-  shoal::note_throw(exception);
+  shoal::note_throw(exception, type);
   next(exception, type, destroy);
   __builtin_unreachable();
 }

@@ -1,6 +1,7 @@
 #include "shoal/runtime/process/worker_process.h"
 
 #include <cxxabi.h>
+#include <poll.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -9,9 +10,11 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <memory>
 #include <typeinfo>
 
+#include "shoal/runtime/base/deadline.h"
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/process/parent_watch.h"
 #include "shoal/runtime/process/processors.h"
@@ -23,6 +26,8 @@ namespace {
 
 constexpr std::size_t kReportBytes = 4096;  // PIPE_BUF: written whole or not at all
 constexpr int kExitRaised = 1;
+constexpr int kExitOther = 255;
+constexpr double kPatienceMs = 1000;
 
 bool may_launch = true;
 
@@ -41,7 +46,7 @@ void report(const Fd& pipe, const FailureReport& failure) {
 void report(const Fd& pipe, const std::exception& error) {
   report(pipe, {.type = type_name(typeid(error)),
                 .message = error.what(),
-                .calls = describe_throw(dynamic_cast<const void*>(&error))});
+                .calls = describe_throw(dynamic_cast<const void*>(&error), typeid(error))});
 }
 
 void pin(const std::vector<int>& processors) {
@@ -76,8 +81,18 @@ WorkerSettings WorkerSettings::make(const LaunchOptions& options, int rank, int 
                           .environment = options.environment};
   settings.environment["SHOAL_RANK"] = concat(rank);
   settings.environment["SHOAL_WORLD_SIZE"] = concat(options.nprocs);
-  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"})
-    if (std::getenv(name) == nullptr) settings.environment.try_emplace(name, concat(threads));
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  // As the user has set them; not as they were set for us, a worker ourselves.
+  const std::string ours = variable("SHOAL_THREADS");
+  settings.environment["SHOAL_THREADS"] = concat(threads);
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}) {
+    const std::string value = variable(name);
+    settings.environment.try_emplace(name,
+                                     value.empty() || value == ours ? concat(threads) : value);
+  }
   return settings;
 }
 
@@ -138,7 +153,8 @@ int run_worker(const std::function<int(Worker&)>& entry, const WorkerSettings& s
                   .threads = settings.threads};
     const int code = entry(worker);
     if (code == 0) Channel(std::move(ends.result)).send(worker.result);
-    return code;
+    // Of an exit code eight bits are kept.
+    return code != 0 && (code & 0xff) == 0 ? kExitOther : code;
   } catch (const std::exception& error) {
     report(ends.report, error);
   } catch (...) {
@@ -157,9 +173,26 @@ void run_forked_worker(const std::function<void()>& settle,
   } catch (const std::exception& error) {
     report(ends.report, error);
   }
-  std::fflush(nullptr);
+  flush_output();
   SegmentPool::instance().leave_named_segments();
   ::_exit(code);
+}
+
+void flush_output() noexcept {
+  try {
+    for (std::ostream* stream : {&std::cout, &std::cerr, &std::clog}) stream->flush();
+  } catch (const std::exception&) {
+    // It was asked to throw; then it is lost.
+  }
+  for (std::FILE* stream : {stdout, stderr}) {
+    // Another thread may be stuck in it.
+    const Deadline deadline = in_ms(kPatienceMs);
+    int busy = 0;
+    while ((busy = ::ftrylockfile(stream)) != 0 && !deadline.expired()) ::poll(nullptr, 0, 1);
+    if (busy != 0) continue;
+    ::fflush_unlocked(stream);
+    ::funlockfile(stream);
+  }
 }
 
 void check_may_launch() {

@@ -60,6 +60,10 @@ struct WorkerSettings {
                                                         WorkerEnds& ends);
 [[nodiscard]] std::vector<std::string> fork_server_arguments(const Fd& control, const Fd& launcher);
 
+// Writes out what standard output and error have buffered. Not what others have: to look for that
+// would be to wait for threads that read.
+void flush_output() noexcept;
+
 // Throws Error(invalid_argument) unless this process' main has called child_main.
 void check_child_main();
 // Throws Error(unsupported) in a worker with allow_children = false.

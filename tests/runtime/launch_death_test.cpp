@@ -218,6 +218,24 @@ TEST(ForkServer, IsStartedOnceAndEarlyIfWanted) {
   EXPECT_EQ(find_fork_server(), server);
 }
 
+// As when a whole process group is told to end, and launcher and workers see to it in their way.
+TEST(ForkServer, LeavesSignalsToItsLauncherAndWorkers) {
+  ProcessContext context = launch(wait_and_answer, {.start_method = StartMethod::forkserver});
+  const pid_t server = find_fork_server();
+  ASSERT_GT(server, 0);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::kill(server, signal);
+  context.channel(0).send({.tag = "still there?"});
+  EXPECT_EQ(receive_soon(context.channel(0)).tag, "here");
+  // Workers are as if nothing had been changed for the server.
+  ::kill(context.pids()[0], SIGTERM);
+  try {
+    context.join(in_seconds(kSoon));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const ProcessExited& error) {
+    EXPECT_EQ(error.signal(), SIGTERM);
+  }
+}
+
 TEST(ForkServer, IsReplacedWhenItHasDiedAndItsWorkersEndWithIt) {
   const LaunchOptions options{.nprocs = 2, .start_method = StartMethod::forkserver};
   ProcessContext context = launch(wait_and_answer, options);

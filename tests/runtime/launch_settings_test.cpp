@@ -14,6 +14,7 @@
 #include "support/expect_error.h"
 #include "support/fake_system.h"
 #include "support/in_child.h"
+#include "support/processes.h"
 #include "support/program.h"
 #include "support/start_methods.h"
 
@@ -32,6 +33,22 @@ int tell_environment(Worker& worker) {
     text += concat(name, '=', value == nullptr ? "(none)" : value, ' ');
   }
   text += concat("threads=", worker.threads);
+  return 0;
+}
+
+SHOAL_ENTRY(ask_a_worker_of_its_own)
+int ask_a_worker_of_its_own(Worker& worker) {
+  ProcessContext context =
+      launch(tell_environment,
+             {.start_method = parse_start_method(worker.args.tag), .threads_per_worker = 2});
+  context.join(in_seconds(kSoon));
+  worker.result = context.result(0);
+  return 0;
+}
+
+SHOAL_ENTRY(tell_descriptors)
+int tell_descriptors(Worker& worker) {
+  worker.result.bytes = to_bytes(test::count_descriptors());
   return 0;
 }
 
@@ -83,20 +100,40 @@ TEST_P(Settings, ReachTheWorkersEnvironment) {
   LaunchOptions options = with(2);
   options.threads_per_worker = 3;
   options.environment = {{"COLOUR", "a = b, c"}};
-  // A server that runs has the environment of its start.
-  const std::string omp = GetParam() == StartMethod::forkserver ? "" : "OMP_NUM_THREADS=7 ";
   ProcessContext context = launch(tell_environment, options);
   ASSERT_TRUE(context.join(in_seconds(kSoon)));
   for (const int rank : {0, 1}) {
     const std::string told = context.result(rank).tag;
     for (const std::string& part :
-         {concat("SHOAL_RANK=", rank, " SHOAL_WORLD_SIZE=2 "), omp,
+         {concat("SHOAL_RANK=", rank, " SHOAL_WORLD_SIZE=2 OMP_NUM_THREADS=7 "),
           std::string("OPENBLAS_NUM_THREADS=3 COLOUR=a = b, c threads=3")})
       EXPECT_NE(told.find(part), std::string::npos) << told;
   }
   EXPECT_EQ(std::getenv("COLOUR"), nullptr);
   EXPECT_EQ(std::getenv("SHOAL_RANK"), nullptr);
   ::unsetenv("OMP_NUM_THREADS");
+}
+
+// What the outer launch set, the inner one sets again, for its own workers.
+TEST_P(Settings, ReachWorkersOfWorkers) {
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}) ::unsetenv(name);
+  LaunchOptions options = with(1);
+  options.threads_per_worker = 5;
+  const Message args{.tag = std::string(to_string(GetParam()))};
+  ProcessContext context = launch(ask_a_worker_of_its_own, args, options);
+  ASSERT_TRUE(context.join(in_seconds(kSoon)));
+  EXPECT_NE(context.result(0).tag.find("OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=2"),
+            std::string::npos);
+}
+
+TEST_P(Settings, LeaveAWorkerWithItsOwnDescriptorsAlone) {
+  // Of the launcher's own files a forked worker has copies.
+  const ProcessContext other = launch(tell_descriptors, with(1));
+  ProcessContext context = launch(tell_descriptors, with(4));
+  ASSERT_TRUE(context.join(in_seconds(kSoon)));
+  const int of_first = from_bytes<int>(context.result(0).bytes);
+  for (int rank = 1; rank < 4; ++rank)
+    EXPECT_EQ(from_bytes<int>(context.result(rank).bytes), of_first) << rank;
 }
 
 TEST_P(Settings, DivideTheProcessorsAmongTheWorkers) {
