@@ -6,45 +6,78 @@
 namespace shoal::autograd {
 namespace {
 
-void check_classes(const Tensor& logits, const Tensor& targets) {
-  constexpr const char* kCall = "cross_entropy";
-  check(logits.rank() == 2 && targets.dtype() == DType::i64 &&
-            targets.shape() == Shape{logits.size(0)},
-        ErrorKind::invalid_argument, kCall, "needs logits(n,c) and i64 targets(n), given ",
-        logits.shape(), " and ", to_string(targets.dtype()), " ", targets.shape());
-  const auto classes = targets.span<std::int64_t>();
-  for (std::size_t row = 0; row < classes.size(); ++row)
-    check(classes[row] >= 0 && classes[row] < logits.size(1), ErrorKind::invalid_argument, kCall,
-          "target ", classes[row], " of row ", row, " is outside [0, ", logits.size(1), ")");
+// y of one loss for each element.
+Tensor reduce(const Tensor& losses, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::mean:
+      return ops::mean(losses);
+    case Reduction::sum:
+      return ops::sum(losses);
+    case Reduction::none:
+      break;
+  }
+  return losses;
+}
+
+// x(…) times what each of them has in the result, whose gradient is dy.
+Tensor scale_by_share(const Tensor& x, const Tensor& dy, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::mean:
+      return ops::scale(x, number(dy) * one_of(x.numel()));
+    case Reduction::sum:
+      return ops::scale(x, number(dy));
+    case Reduction::none:
+      break;
+  }
+  return ops::mul(x, dy);
+}
+
+void check_targets(const Variable& x, const Tensor& targets, const char* name) {
+  check(targets.defined() && targets.shape() == x.shape() && targets.dtype() == x.dtype(),
+        ErrorKind::invalid_argument, name, "needs targets like x of ", to_string(x.dtype()), " ",
+        x.shape(),
+        targets.defined() ? concat(", given ", to_string(targets.dtype()), " ", targets.shape())
+                          : ", given undefined ones");
 }
 
 }  // namespace
 
-// y() = -mean over i of logp(n,c)[i, targets(i)], where logp = log_softmax(logits(n,c))
-Variable cross_entropy(const Variable& logits, const Tensor& targets) {
-  check(targets.defined(), ErrorKind::invalid_argument, "cross_entropy", "targets are undefined");
-  const Tensor classes = targets.contiguous();
-  check_classes(logits.value(), classes);
-  const Tensor logp = ops::log_softmax(logits.value());
-  return record("cross_entropy", ops::neg(ops::mean(ops::take(logp, classes))), {logits},
-                [logp, classes](const Tensor& dy) {
-                  // dlogits(n,c) = (softmax - onehot) / n: both steps of the chain in one.
-                  const Tensor difference = ops::exp(logp);
-                  ops::add_at(difference, classes, -1);
-                  return Grads{ops::scale(difference, number(dy) * one_of(logp.size(0)))};
-                });
-}
-
-// y() = mean over all n elements of d(…)^2, where d = prediction - target
-Variable mse_loss(const Variable& prediction, const Variable& target) {
+// y = d(…)^2, where d = prediction - target
+Variable mse_loss(const Variable& prediction, const Variable& target, Reduction reduction) {
   check(prediction.shape() == target.shape(), ErrorKind::invalid_argument, "mse_loss", "shapes ",
         prediction.shape(), " and ", target.shape(), " differ");
   const Tensor d = ops::sub(prediction.value(), target.value());
-  return record("mse_loss", ops::mean(ops::mul(d, d)), {prediction, target},
-                [prediction, target, d](const Tensor& dy) {
-                  const double factor = 2 * number(dy) * one_of(d.numel());
-                  return Grads{grad_for(prediction, [&] { return ops::scale(d, factor); }),
-                               grad_for(target, [&] { return ops::scale(d, -factor); })};
+  return record("mse_loss", reduce(ops::square(d), reduction), {prediction, target},
+                [prediction, target, d, reduction](const Tensor& dy) {
+                  const Tensor gradient = ops::scale(scale_by_share(d, dy, reduction), 2);
+                  return Grads{grad_for(prediction, [&] { return gradient; }),
+                               grad_for(target, [&] { return ops::neg(gradient); })};
+                });
+}
+
+// y = max(x, 0) - x t + log(1 + exp(-|x|)): dx = sigmoid(x) - t
+Variable bce_with_logits(const Variable& x, const Tensor& targets, Reduction reduction) {
+  check_targets(x, targets, "bce_with_logits");
+  const Tensor& logits = x.value();
+  const Tensor tail =
+      ops::log(ops::add(Tensor::ones(x.shape(), x.dtype()), ops::exp(ops::neg(ops::abs(logits)))));
+  const Tensor losses = ops::add(ops::sub(ops::relu(logits), ops::mul(logits, targets)), tail);
+  return record("bce_with_logits", reduce(losses, reduction), {x},
+                [x, targets, reduction](const Tensor& dy) {
+                  const Tensor dx = ops::sub(ops::sigmoid(x.value()), targets);
+                  return Grads{scale_by_share(dx, dy, reduction)};
+                });
+}
+
+// y = max(0, 1 - t x): dx = -t where y > 0
+Variable hinge_loss(const Variable& x, const Tensor& targets, Reduction reduction) {
+  check_targets(x, targets, "hinge_loss");
+  const Tensor one = Tensor::ones(x.shape(), x.dtype());
+  const Tensor losses = ops::relu(ops::sub(one, ops::mul(x.value(), targets)));
+  return record("hinge_loss", reduce(losses, reduction), {x},
+                [losses, targets, reduction](const Tensor& dy) {
+                  const Tensor dx = ops::relu_backward(ops::neg(targets), losses);
+                  return Grads{scale_by_share(dx, dy, reduction)};
                 });
 }
 

@@ -246,21 +246,58 @@ RC_GTEST_PROP(GradientIsTheSlope, OfLinear, ()) {
       generator);
 }
 
-RC_GTEST_PROP(GradientIsTheSlope, OfCrossEntropy, ()) {
+Reduction draw_reduction() {
+  return *rc::gen::element(Reduction::mean, Reduction::sum, Reduction::none);
+}
+
+// With weights or without; the last row may be ignored.
+void check_class_loss(Variable (*loss)(const Variable&, const Tensor&, const ClassLossOptions&),
+                      bool may_be_smoothed) {
   Generator generator = draw_generator();
   const std::int64_t n = draw_size(), c = draw_size();
   const Tensor targets = Tensor::zeros({n}, DType::i64);
   for (std::int64_t& target : targets.span<std::int64_t>())
     target = static_cast<std::int64_t>(generator.below(static_cast<std::uint64_t>(c)));
-  check_unary([targets](const auto& in) { return cross_entropy(in[0], targets); }, {n, c});
+  ClassLossOptions options{.ignore_index = -7, .reduction = draw_reduction()};
+  if (n > 1 && *rc::gen::arbitrary<bool>()) targets.at<std::int64_t>(n - 1) = -7;
+  if (*rc::gen::arbitrary<bool>())
+    options.weight = Tensor::uniform({c}, 0.5, 2, generator, DType::f64);
+  if (may_be_smoothed && *rc::gen::arbitrary<bool>()) options.label_smoothing = 0.3;
+  check_gradients([=](const auto& in) { return loss(in[0], targets, options); },
+                  {Variable(draw_values({n, c}, generator), true)}, generator);
 }
+
+RC_GTEST_PROP(GradientIsTheSlope, OfCrossEntropy, ()) { check_class_loss(cross_entropy, true); }
+RC_GTEST_PROP(GradientIsTheSlope, OfNllLoss, ()) { check_class_loss(nll_loss, false); }
 
 RC_GTEST_PROP(GradientIsTheSlope, OfMseLoss, ()) {
   Generator generator = draw_generator();
   const Shape shape = draw_shape();
   RC_PRE(numel(shape) > 0);
-  check_gradients([](const auto& in) { return mse_loss(in[0], in[1]); },
+  const Reduction reduction = draw_reduction();
+  check_gradients([reduction](const auto& in) { return mse_loss(in[0], in[1], reduction); },
                   draw_inputs({shape, shape}, generator), generator);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfBceWithLogits, ()) {
+  Generator generator = draw_generator();
+  const Shape shape = draw_shape();
+  RC_PRE(numel(shape) > 0);
+  const Tensor targets = Tensor::uniform(shape, 0, 1, generator, DType::f64);
+  const Reduction reduction = draw_reduction();
+  check_gradients([=](const auto& in) { return bce_with_logits(in[0], targets, reduction); },
+                  {Variable(draw_values(shape, generator), true)}, generator);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfHingeLoss, ()) {
+  Generator generator = draw_generator();
+  const Shape shape = draw_shape();
+  RC_PRE(numel(shape) > 0);
+  const Tensor targets = Tensor::empty(shape, DType::f64);
+  for (double& target : targets.span<double>()) target = generator.below(2) == 0 ? -1 : 1;
+  const Reduction reduction = draw_reduction();
+  check_gradients([=](const auto& in) { return hinge_loss(in[0], targets, reduction); },
+                  {Variable(draw_values(shape, generator), true)}, generator);
 }
 
 // Gradients pass through views of views and meet again.

@@ -7,6 +7,7 @@
 #include "autograd/oracles.h"
 #include "shoal/autograd/functions.h"
 #include "shoal/autograd/losses.h"
+#include "shoal/runtime/base/error.h"
 
 namespace shoal::autograd {
 namespace {
@@ -106,43 +107,40 @@ TEST_P(OracleFunctions, AgreeInValueAndGradient) {
   for (const auto& [name, expected] : kCases) EXPECT_EQ(ran[name], expected.count) << name;
 }
 
-// Plain means only; weights, smoothing, sums and ignored targets are for later.
-TEST_P(OracleFunctions, AgreeInMeanCrossEntropy) {
-  const auto [dtype, tolerance] = GetParam();
-  int ran = 0;
-  for (const Json& entry : oracles().at("losses")) {
-    const Json& attrs = entry.at("attrs");
-    if (entry.at("loss") != "cross_entropy" || attrs.at("reduction") != "mean" ||
-        attrs.contains("weight") || attrs.contains("label_smoothing"))
-      continue;
-    ++ran;
-    // An ignored row is left out of the mean, so without it the others are as they were.
-    Tensor targets = classes_of(entry.at("target"));
-    std::int64_t rows = targets.numel();
-    if (targets.at<std::int64_t>(rows - 1) == -100) targets = targets.slice(0, 0, --rows);
-    const Variable x(tensor_of(entry.at("x"), dtype).slice(0, 0, rows), true);
-    const Variable loss = cross_entropy(x, targets);
-    expect_close(loss.value(), tensor_of(entry.at("value"), DType::f64), tolerance, "value");
-    loss.backward();
-    expect_close(x.grad(), tensor_of(entry.at("grad"), DType::f64).slice(0, 0, rows), tolerance,
-                 "gradient");
-  }
-  EXPECT_EQ(ran, 2);
+Reduction reduction_of(const Json& attrs) {
+  const std::string name = attrs.at("reduction");
+  return name == "mean" ? Reduction::mean : name == "sum" ? Reduction::sum : Reduction::none;
 }
 
-TEST_P(OracleFunctions, AgreeInMeanSquaredError) {
+Variable loss_of(const Json& entry, const Variable& x, DType dtype) {
+  const std::string loss = entry.at("loss");
+  const Json& attrs = entry.at("attrs");
+  const Reduction reduction = reduction_of(attrs);
+  if (loss == "mse") return mse_loss(x, Variable(tensor_of(entry.at("target"), dtype)), reduction);
+  if (loss == "bce_with_logits")
+    return bce_with_logits(x, tensor_of(entry.at("target"), dtype), reduction);
+  ClassLossOptions options{.reduction = reduction};
+  if (attrs.contains("weight"))
+    options.weight = Tensor::from(attrs.at("weight").get<std::vector<double>>(),
+                                  {static_cast<std::int64_t>(attrs.at("weight").size())})
+                         .to(dtype);
+  if (attrs.contains("label_smoothing")) options.label_smoothing = attrs.at("label_smoothing");
+  const Tensor targets = classes_of(entry.at("target"));
+  return loss == "nll" ? nll_loss(x, targets, options) : cross_entropy(x, targets, options);
+}
+
+TEST_P(OracleFunctions, AgreeInLosses) {
   const auto [dtype, tolerance] = GetParam();
-  int ran = 0;
   for (const Json& entry : oracles().at("losses")) {
-    if (entry.at("loss") != "mse" || entry.at("attrs").at("reduction") != "mean") continue;
-    ++ran;
+    const std::string what = concat(std::string(entry.at("loss")), ' ', entry.at("attrs").dump());
     const Variable x(tensor_of(entry.at("x"), dtype), true);
-    const Variable loss = mse_loss(x, Variable(tensor_of(entry.at("target"), dtype)));
-    expect_close(loss.value(), tensor_of(entry.at("value"), DType::f64), tolerance, "value");
-    loss.backward();
-    expect_close(x.grad(), tensor_of(entry.at("grad"), DType::f64), tolerance, "gradient");
+    const Variable loss = loss_of(entry, x, dtype);
+    expect_close(loss.value(), tensor_of(entry.at("value"), DType::f64), tolerance, what);
+    // The gradients are those of the sum.
+    loss.backward(Tensor::ones(loss.shape(), dtype));
+    expect_close(x.grad(), tensor_of(entry.at("grad"), DType::f64), tolerance, what + ", gradient");
   }
-  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(oracles().at("losses").size(), 12U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, OracleFunctions,
