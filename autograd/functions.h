@@ -3,6 +3,7 @@
 #include <span>
 
 #include "shoal/autograd/variable.h"
+#include "shoal/runtime/tensor/image_ops.h"
 
 // Functions of variables. f32 and f64; operands of one call are alike in dtype. Shapes and dtypes
 // that do not fit throw Error(invalid_argument) that names the function and both. Losses are in
@@ -44,6 +45,16 @@ namespace shoal::autograd {
 // exp(x) / sum(exp(x)) and x - log(sum(exp(x))) along an axis; large x do not overflow.
 [[nodiscard]] Variable softmax(const Variable& x, int axis = -1);
 [[nodiscard]] Variable log_softmax(const Variable& x, int axis = -1);
+
+// --- Images x(n,c,h,w) (image_ops.h); b may be undefined.
+[[nodiscard]] Variable conv2d(const Variable& x, const Variable& weight, const Variable& b,
+                              const ops::Conv2dOptions& options = {});
+// The gradient goes to the first of several that are largest. Stride 0: the kernel's size.
+[[nodiscard]] Variable max_pool2d(const Variable& x, std::int64_t kernel, std::int64_t stride = 0);
+
+// --- Rows of a table(v,d), by i64 index in [0, v): y(…,d) for index(…). The gradients of a row
+// that was taken more than once are added in the order of the index.
+[[nodiscard]] Variable embedding(const Variable& table, const Tensor& index);
 
 // --- The same elements otherwise, as Tensor's calls of these names.
 [[nodiscard]] Variable reshape(const Variable& x, const Shape& shape);

@@ -60,6 +60,7 @@
 #include "shoal/runtime/shm/sharing_strategy.h"
 #include "shoal/runtime/shm/slot_lock.h"
 #include "shoal/runtime/tensor/dlpack.h"
+#include "shoal/runtime/tensor/image_ops.h"
 #include "shoal/runtime/tensor/ops.h"
 #include "shoal/runtime/tensor/random.h"
 #include "shoal/runtime/tensor/shape.h"

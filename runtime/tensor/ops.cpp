@@ -4,30 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "shoal/runtime/base/error.h"
-#include "shoal/runtime/device/dispatch.h"
+#include "shoal/runtime/tensor/operands.h"
 
 namespace shoal::ops {
 namespace {
-
-void check_operand(const Tensor& x, const char* op) {
-  check(x.defined(), ErrorKind::invalid_argument, op, "an operand is undefined");
-  if (x.dtype() == DType::f32 || x.dtype() == DType::f64) return;
-  throw Error({.kind = ErrorKind::unsupported,
-               .call = op,
-               .subject = std::string(to_string(x.dtype())),
-               .reason = "arithmetic takes f32 and f64",
-               .remedy = "Convert with Tensor::to(DType::f32)"});
-}
-
-void check_alike(const Tensor& a, const Tensor& b, const char* op) {
-  check_operand(a, op);
-  check_operand(b, op);
-  check(a.dtype() == b.dtype(), ErrorKind::invalid_argument, op, "dtypes ", to_string(a.dtype()),
-        " and ", to_string(b.dtype()), " differ");
-  check(&a.device() == &b.device(), ErrorKind::invalid_argument, op, "devices ", a.device().name(),
-        " and ", b.device().name(), " differ");
-}
 
 Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, const char* name) {
   check_alike(a, b, name);
@@ -95,17 +75,6 @@ Shape without_matrix(Shape shape) {
   return shape;
 }
 
-// How many elements stand before and behind one axis.
-struct Around {
-  std::int64_t outer = 1, inner = 1;
-};
-Around around(const Shape& shape, int axis) {
-  Around sizes;
-  for (int i = 0; i < axis; ++i) sizes.outer *= shape[i];
-  for (int i = axis + 1; i < shape.rank(); ++i) sizes.inner *= shape[i];
-  return sizes;
-}
-
 // x as (outer, n, inner) around `axis`.
 Tensor sum_axis(const Tensor& x, int axis, const Shape& result) {
   Tensor y = Tensor::empty(result, x.dtype());
@@ -117,28 +86,7 @@ Tensor sum_axis(const Tensor& x, int axis, const Shape& result) {
   return y;
 }
 
-std::int64_t last_axis(const Tensor& x, const char* op) {
-  check_operand(x, op);
-  check(x.rank() >= 1, ErrorKind::invalid_argument, op, "a scalar has no last axis");
-  return x.size(-1);
-}
-
 std::int64_t rows_of(const Tensor& x) { return x.size(-1) == 0 ? 0 : x.numel() / x.size(-1); }
-
-const std::int64_t* checked_index(const Tensor& x, const Tensor& index, const char* op) {
-  check_operand(x, op);
-  check(index.defined(), ErrorKind::invalid_argument, op, "the index is undefined");
-  check(x.rank() == 2 && index.dtype() == DType::i64 && index.shape() == Shape{x.size(0)},
-        ErrorKind::invalid_argument, op, "needs x(n,c) and i64 index(n), given ", x.shape(),
-        " and ", to_string(index.dtype()), " ", index.shape());
-  check(index.is_contiguous(), ErrorKind::invalid_argument, op, "index is not contiguous");
-  const auto values = index.span<std::int64_t>();
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    check(values[i] >= 0 && values[i] < x.size(1), ErrorKind::invalid_argument, op, "index ",
-          values[i], " of row ", i, " is outside [0, ", x.size(1), ")");
-  }
-  return values.data();
-}
 
 }  // namespace
 
@@ -262,107 +210,6 @@ Tensor log_softmax_backward(const Tensor& dy, const Tensor& y) {
   dx.device().log_softmax_backward(dx.dtype(), dx.data_ptr(), gradient.data_ptr(), logp.data_ptr(),
                                    rows_of(y), n);
   return dx;
-}
-
-Largest max(const Tensor& x, int axis, bool keepdim) {
-  check_operand(x, "max");
-  axis = normalize_axis(axis, x.rank(), "max");
-  const std::int64_t n = x.size(axis);
-  check(n > 0, ErrorKind::invalid_argument, "max", "shape ", x.shape(), " has nothing along axis ",
-        axis);
-  Shape shape = x.shape();
-  if (keepdim) {
-    shape[axis] = 1;
-  } else {
-    shape.erase(axis);
-  }
-  Largest found{Tensor::empty(shape, x.dtype()), Tensor::empty(shape, DType::i64)};
-  if (found.values.numel() == 0) return found;
-  const Tensor in = x.contiguous();
-  const auto [outer, inner] = around(x.shape(), axis);
-  visit_floating(x.dtype(), [&]<class T>() {
-    const auto below = [](T a, T b) { return a < b || (std::isnan(b) && !std::isnan(a)); };
-    T* value = found.values.data<T>();
-    std::int64_t* index = found.index.data<std::int64_t>();
-    for (std::int64_t o = 0; o < outer; ++o) {
-      const T* block = in.data<T>() + o * n * inner;
-      for (std::int64_t i = 0; i < inner; ++i, ++value, ++index) {
-        std::int64_t best = 0;
-        for (std::int64_t k = 1; k < n; ++k)
-          if (below(block[best * inner + i], block[k * inner + i])) best = k;
-        *index = best;
-        *value = block[best * inner + i];
-      }
-    }
-  });
-  return found;
-}
-
-Tensor max_backward(const Tensor& dy, const Tensor& index, const Shape& shape, int axis) {
-  check_operand(dy, "max_backward");
-  axis = normalize_axis(axis, shape.rank(), "max_backward");
-  Shape reduced = shape;
-  reduced[axis] = 1;
-  check(dy.shape() == reduced && index.shape() == reduced, ErrorKind::invalid_argument,
-        "max_backward", "gradient ", dy.shape(), " and index ", index.shape(), " do not fit ",
-        shape, " along axis ", axis);
-  Tensor dx = Tensor::zeros(shape, dy.dtype());
-  if (dx.numel() == 0) return dx;
-  const Tensor gradient = dy.contiguous();
-  const auto at = index.span<std::int64_t>();
-  const auto [outer, inner] = around(shape, axis);
-  visit_floating(dy.dtype(), [&]<class T>() {
-    for (std::int64_t o = 0; o < outer; ++o) {
-      for (std::int64_t i = 0; i < inner; ++i) {
-        const std::int64_t from = o * inner + i;
-        const std::int64_t row = o * shape[axis] + at[static_cast<std::size_t>(from)];
-        dx.data<T>()[row * inner + i] = gradient.data<T>()[from];
-      }
-    }
-  });
-  return dx;
-}
-
-Tensor cat(std::span<const Tensor> parts, int axis) {
-  check(!parts.empty(), ErrorKind::invalid_argument, "cat", "no parts");
-  for (const Tensor& part : parts) check_alike(parts[0], part, "cat");
-  axis = normalize_axis(axis, parts[0].rank(), "cat");
-  Shape shape = parts[0].shape();
-  shape[axis] = 0;
-  for (const Tensor& part : parts) {
-    Shape other = part.shape();
-    if (other.rank() == shape.rank()) other[axis] = shape[axis];
-    check(other == shape, ErrorKind::invalid_argument, "cat", "shapes ", parts[0].shape(), " and ",
-          part.shape(), " differ in more than axis ", axis);
-    shape[axis] += part.size(axis);
-  }
-  Tensor y = Tensor::empty(shape, parts[0].dtype());
-  std::int64_t at = 0;
-  for (const Tensor& part : parts) {
-    y.slice(axis, at, at + part.size(axis)).copy_(part);
-    at += part.size(axis);
-  }
-  return y;
-}
-
-Tensor argmax(const Tensor& x) {
-  check(last_axis(x, "argmax") > 0, ErrorKind::invalid_argument, "argmax", "shape ", x.shape(),
-        " has nothing along its last axis");
-  return max(x, -1).index;
-}
-
-Tensor take(const Tensor& x, const Tensor& index) {
-  const std::int64_t* at = checked_index(x, index, "take");
-  const Tensor in = x.contiguous();
-  Tensor y = Tensor::empty({x.size(0)}, x.dtype());
-  y.device().take(y.dtype(), y.data_ptr(), in.data_ptr(), at, x.size(0), x.size(1));
-  return y;
-}
-
-void add_at(const Tensor& y, const Tensor& index, double alpha) {
-  check(y.is_contiguous(), ErrorKind::invalid_argument, "add_at", "y is not contiguous");
-  const std::int64_t* at = checked_index(y, index, "add_at");
-  y.device().add_at(y.dtype(), y.data_ptr(), alpha, at, y.size(0), y.size(1));
 }
 
 void axpy(const Tensor& y, double alpha, const Tensor& x) {

@@ -75,6 +75,11 @@ struct Largest {
 // y(n,c)[i, index(i)] += alpha, in place.
 void add_at(const Tensor& y, const Tensor& index, double alpha);
 
+// y(…,d) = table(v,d)[index(…)], rows; `index` is i64, one outside [0, v) is refused.
+[[nodiscard]] Tensor gather_rows(const Tensor& table, const Tensor& index);
+// y(v,d)[index(…)] += rows(…,d), in place, in the order of the index.
+void add_rows(const Tensor& y, const Tensor& index, const Tensor& rows);
+
 // y += alpha x, in place, with x broadcast to y.
 void axpy(const Tensor& y, double alpha, const Tensor& x);
 

@@ -234,6 +234,37 @@ RC_GTEST_PROP(GradientIsTheSlope, OfMatmulInBatches, ()) {
                   draw_inputs({a, b}, generator), generator);
 }
 
+RC_GTEST_PROP(GradientIsTheSlope, OfConv2d, ()) {
+  Generator generator = draw_generator();
+  const std::int64_t n = draw_size(0), c = draw_size(), outputs = draw_size();
+  const std::int64_t kh = draw_size(), kw = draw_size();
+  const ops::Conv2dOptions options{.stride = draw_size(), .padding = draw_size(0)};
+  const std::int64_t h = kh + draw_size(0), w = kw + draw_size(0);
+  const bool biased = *rc::gen::arbitrary<bool>();
+  check_gradients(
+      [=](const auto& in) { return conv2d(in[0], in[1], biased ? in[2] : Variable(), options); },
+      {Variable(draw_values({n, c, h, w}, generator), *rc::gen::arbitrary<bool>()),
+       Variable(draw_values({outputs, c, kh, kw}, generator), true),
+       Variable(draw_values({outputs}, generator), biased)},
+      generator);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfMaxPool2d, ()) {
+  const std::int64_t kernel = draw_size(), stride = draw_size(0);
+  const Shape shape{draw_size(0), draw_size(), kernel + draw_size(0), kernel + draw_size(0)};
+  check_unary([=](const auto& in) { return max_pool2d(in[0], kernel, stride); }, shape);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfEmbedding, ()) {
+  Generator generator = draw_generator();
+  const std::int64_t rows = draw_size(), d = draw_size(0);
+  const Tensor index = Tensor::empty(draw_shape(), DType::i64);
+  for (std::int64_t& row : index.span<std::int64_t>())
+    row = static_cast<std::int64_t>(generator.below(static_cast<std::uint64_t>(rows)));
+  check_gradients([index](const auto& in) { return embedding(in[0], index); },
+                  {Variable(draw_values({rows, d}, generator), true)}, generator);
+}
+
 RC_GTEST_PROP(GradientIsTheSlope, OfLinear, ()) {
   Generator generator = draw_generator();
   const std::int64_t n = draw_size(0), in_size = draw_size(), out = draw_size();

@@ -36,6 +36,7 @@ struct Guest {
 const std::vector<Guest>& guests() {
   static const std::vector<Guest> all{
       {"Eigen/", {"runtime/device/", "runtime/tensor/eigen_map.h"}},
+      {"boost/stacktrace.hpp", {"runtime/process/"}},
       {"boost/", {"runtime/shm/", "tools/"}},
       {"dlpack/", {"runtime/tensor/dlpack.cpp"}},
       {"nlohmann/", {"runtime/io/", "tools/"}},

@@ -246,6 +246,7 @@ TEST_P(Context, TagsWhatTheWorkersWrite) {
     ::dup2(::open(err.c_str(), kFlags, 0600), STDERR_FILENO);
     LaunchOptions options = with(2);
     options.tag_output = true;
+    options.linger_seconds = kSoon;  // until the other one has written, too
     int code = 3;
     try {
       ProcessContext context = launch(write_lines, options);

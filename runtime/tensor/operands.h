@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "shoal/runtime/base/error.h"
+#include "shoal/runtime/tensor/tensor.h"
+
+// What the ops ask of their operands. Private to this folder.
+namespace shoal::ops {
+
+inline void check_operand(const Tensor& x, const char* op) {
+  check(x.defined(), ErrorKind::invalid_argument, op, "an operand is undefined");
+  if (x.dtype() == DType::f32 || x.dtype() == DType::f64) return;
+  throw Error({.kind = ErrorKind::unsupported,
+               .call = op,
+               .subject = std::string(to_string(x.dtype())),
+               .reason = "arithmetic takes f32 and f64",
+               .remedy = "Convert with Tensor::to(DType::f32)"});
+}
+
+inline void check_alike(const Tensor& a, const Tensor& b, const char* op) {
+  check_operand(a, op);
+  check_operand(b, op);
+  check(a.dtype() == b.dtype(), ErrorKind::invalid_argument, op, "dtypes ", to_string(a.dtype()),
+        " and ", to_string(b.dtype()), " differ");
+  check(&a.device() == &b.device(), ErrorKind::invalid_argument, op, "devices ", a.device().name(),
+        " and ", b.device().name(), " differ");
+}
+
+// How many elements stand before and behind one axis.
+struct Around {
+  std::int64_t outer = 1, inner = 1;
+};
+inline Around around(const Shape& shape, int axis) {
+  Around sizes;
+  for (int i = 0; i < axis; ++i) sizes.outer *= shape[i];
+  for (int i = axis + 1; i < shape.rank(); ++i) sizes.inner *= shape[i];
+  return sizes;
+}
+
+inline std::int64_t last_axis(const Tensor& x, const char* op) {
+  check_operand(x, op);
+  check(x.rank() >= 1, ErrorKind::invalid_argument, op, "a scalar has no last axis");
+  return x.size(-1);
+}
+
+}  // namespace shoal::ops
