@@ -57,19 +57,19 @@ Largest max(const Tensor& x, int axis, bool keepdim) {
   Largest found{Tensor::empty(shape, x.dtype()), Tensor::empty(shape, DType::i64)};
   if (found.values.numel() == 0) return found;
   const Tensor in = x.contiguous();
-  const auto [outer, inner] = around(x.shape(), axis);
+  const Around size = around(x.shape(), axis);
   visit_floating(x.dtype(), [&]<class T>() {
     const auto below = [](T a, T b) { return a < b || (std::isnan(b) && !std::isnan(a)); };
     T* value = found.values.data<T>();
     std::int64_t* index = found.index.data<std::int64_t>();
-    for (std::int64_t o = 0; o < outer; ++o) {
-      const T* block = in.data<T>() + o * n * inner;
-      for (std::int64_t i = 0; i < inner; ++i, ++value, ++index) {
+    for (std::int64_t o = 0; o < size.outer; ++o) {
+      const T* block = in.data<T>() + o * n * size.inner;
+      for (std::int64_t i = 0; i < size.inner; ++i, ++value, ++index) {
         std::int64_t best = 0;
         for (std::int64_t k = 1; k < n; ++k)
-          if (below(block[best * inner + i], block[k * inner + i])) best = k;
+          if (below(block[best * size.inner + i], block[k * size.inner + i])) best = k;
         *index = best;
-        *value = block[best * inner + i];
+        *value = block[best * size.inner + i];
       }
     }
   });
@@ -88,13 +88,13 @@ Tensor max_backward(const Tensor& dy, const Tensor& index, const Shape& shape, i
   if (dx.numel() == 0) return dx;
   const Tensor gradient = dy.contiguous();
   const auto at = index.span<std::int64_t>();
-  const auto [outer, inner] = around(shape, axis);
+  const Around size = around(shape, axis);
   visit_floating(dy.dtype(), [&]<class T>() {
-    for (std::int64_t o = 0; o < outer; ++o) {
-      for (std::int64_t i = 0; i < inner; ++i) {
-        const std::int64_t from = o * inner + i;
+    for (std::int64_t o = 0; o < size.outer; ++o) {
+      for (std::int64_t i = 0; i < size.inner; ++i) {
+        const std::int64_t from = o * size.inner + i;
         const std::int64_t row = o * shape[axis] + at[static_cast<std::size_t>(from)];
-        dx.data<T>()[row * inner + i] = gradient.data<T>()[from];
+        dx.data<T>()[row * size.inner + i] = gradient.data<T>()[from];
       }
     }
   });
