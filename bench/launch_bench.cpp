@@ -71,13 +71,15 @@ void add_rows() {
     std::size_t nbytes;
     const char* size;
   } loads[] = {{4, 0, "small"}, {16, 0, "small"}, {16, kGiB, "1GiB"}};
-  for (const auto [workers, nbytes, size] : loads) {
-    const std::string work = concat("launch", workers);
+  for (const auto& load : loads) {
+    const int workers = load.workers;
+    const std::size_t nbytes = load.nbytes;
+    const std::string work = concat("launch", workers, '/', load.size);
     for (const StartMethod method : get_all_start_methods()) {
-      add(concat("shoal/", work, '/', size, '/', to_string(method)),
+      add(concat("shoal/", work, '/', to_string(method)),
           [=](benchmark::State& state) { launch_and_join(state, method, workers, nbytes); });
     }
-    add(concat("raw/", work, '/', size),
+    add(concat("raw/", work),
         [=](benchmark::State& state) { fork_and_wait(state, workers, nbytes); });
   }
 }

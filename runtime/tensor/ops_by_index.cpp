@@ -150,6 +150,7 @@ Tensor gather_rows(const Tensor& table, const Tensor& index) {
   Tensor y = Tensor::empty(shape, table.dtype());
   const Tensor in = table.contiguous();
   const std::size_t row_bytes = static_cast<std::size_t>(table.size(1)) * item_size(table.dtype());
+  if (row_bytes == 0) return y;
   auto* to = static_cast<std::byte*>(y.data_ptr());
   const auto* from = static_cast<const std::byte*>(in.data_ptr());
   for (const std::int64_t row : at.span<std::int64_t>()) {
@@ -169,6 +170,7 @@ void add_rows(const Tensor& y, const Tensor& index, const Tensor& rows) {
         " and index of shape ", index.shape());
   const Tensor in = rows.contiguous();
   const std::int64_t d = y.size(1);
+  if (d == 0) return;
   visit_floating(y.dtype(), [&]<class T>() {
     const T* from = in.data<T>();
     for (const std::int64_t row : at.span<std::int64_t>()) {

@@ -18,6 +18,7 @@
 #include "support/expect_error.h"
 #include "support/scratch_directory.h"
 #include "support/start_methods.h"
+#include "support/usage.h"
 
 // What a launcher learns of its workers, and what it can do to them.
 namespace shoal {
@@ -211,6 +212,7 @@ TEST_P(Context, ReportsOneWhenAllThrow) {
 }
 
 TEST_P(Context, SaysWhereAnExceptionWasThrown) {
+  if (test::kSanitized) GTEST_SKIP() << "SKIP: a sanitizer's library stands before the hook";
   ProcessContext context = launch(throw_far_below, with(1));
   try {
     context.join(in_seconds(kSoon));
