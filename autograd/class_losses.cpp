@@ -84,7 +84,7 @@ Tensor losses_of(const Tensor& logp, const Classes& classes) {
 
 Tensor result_of(const Tensor& losses, const Classes& classes) {
   if (classes.reduction == Reduction::none) return losses;
-  const Tensor total = ops::sum(losses);
+  Tensor total = ops::sum(losses);
   if (classes.reduction == Reduction::sum) return total;
   return visit_floating(losses.dtype(), [&]<class T>() {
     // 0/0 is NaN: the mean of nothing.

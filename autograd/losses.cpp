@@ -50,7 +50,7 @@ Variable mse_loss(const Variable& prediction, const Variable& target, Reduction 
   return record("mse_loss", reduce(ops::square(d), reduction), {prediction, target},
                 [prediction, target, d, reduction](const Tensor& dy) {
                   const Tensor gradient = ops::scale(scale_by_share(d, dy, reduction), 2);
-                  return Grads{grad_for(prediction, [&] { return gradient; }),
+                  return Grads{grad_for(prediction, [&] { return Tensor(gradient); }),
                                grad_for(target, [&] { return ops::neg(gradient); })};
                 });
 }

@@ -37,8 +37,8 @@ std::size_t count_threads() {
 
 std::size_t count_others() {
   const bool ours = owner.load(std::memory_order_relaxed) == ::getpid();
-  const auto known =
-      static_cast<std::size_t>(1 + (ours ? own_threads.load(std::memory_order_relaxed) : 0));
+  const int own = ours ? own_threads.load(std::memory_order_relaxed) : 0;
+  const std::size_t known = static_cast<std::size_t>(own) + 1;
   const std::size_t all = count_threads();
   return all > known ? all - known : 0;
 }

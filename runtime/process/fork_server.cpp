@@ -106,7 +106,7 @@ ForkedWorker ForkServer::fork(ForkRequest request, Deadline deadline) {
       check(answer->tag.empty(), ErrorKind::system, "fork server", answer->tag);
       check(answer->fds.size() == 1, ErrorKind::malformed, "fork server",
             "an answer without a process");
-      worker.pid = pid;
+      worker.pid = static_cast<pid_t>(pid);
       worker.pidfd = std::move(answer->fds[0]);
       return worker;
     }

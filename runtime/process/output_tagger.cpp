@@ -59,6 +59,7 @@ OutputTagger::OutputTagger(int workers) : owner_(::getpid()) {
     writing_.push_back(above_streams(Fd{ends[1]}));
   }
   std::vector<const Fd*> kept;
+  kept.reserve(reading.size());
   for (const Fd& fd : reading) kept.push_back(&fd);
   process_ = watch_child(spawn_program(output_tagger_arguments(reading), kept, {}));
 }

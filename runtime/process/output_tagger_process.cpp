@@ -68,6 +68,7 @@ int tag_output(std::vector<Fd> reading) {
   }
   while (!streams.empty()) {
     std::vector<pollfd> waiting;
+    waiting.reserve(streams.size());
     for (const Stream& stream : streams)
       waiting.push_back({.fd = stream.source.get(), .events = POLLIN, .revents = 0});
     if (::poll(waiting.data(), waiting.size(), -1) < 0) {
