@@ -102,7 +102,7 @@ ForkedWorker ForkServer::fork(ForkRequest request, Deadline deadline) {
       }
       const auto [number, pid] = from_bytes<ForkAnswer>(answer->bytes);
       // The answer to one that was given up.
-      if (number != requests_) continue;
+      if (number != requests_ && number != 0) continue;
       check(answer->tag.empty(), ErrorKind::system, "fork server", answer->tag);
       check(answer->fds.size() == 1, ErrorKind::malformed, "fork server",
             "an answer without a process");

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <map>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/base/wire.h"
@@ -41,10 +40,16 @@ void redirect(const Fd& to, int stream) {
 class Server {
  public:
   Server(Fd control, Fd launcher) : control_(std::move(control)), launcher_(std::move(launcher)) {
-    // What is sent to the whole group is for the launcher and the workers to act on.
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) set_signal(signal, SIG_IGN);
+    // What is sent to the whole group is for the launcher and the workers to act on. Blocked, not
+    // ignored: a worker gets what comes before it has settled in.
+    sigset_t of_group;
+    ::sigemptyset(&of_group);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&of_group, signal);
+    ::sigprocmask(SIG_BLOCK, &of_group, &inherited_mask_);
     // Ignored, nobody could be waited for.
-    set_signal(SIGCHLD, SIG_DFL);
+    struct sigaction action {};
+    action.sa_handler = SIG_DFL;
+    ::sigaction(SIGCHLD, &action, &inherited_sigchld_);
     (void)raise_descriptor_limit();
   }
 
@@ -72,11 +77,11 @@ class Server {
  private:
   // False when the launcher has closed its end.
   [[nodiscard]] bool answer() {
-    auto message = control_.receive(in_ms(0));
-    if (!message) return !control_.peer_closed();
     Message answer;
     ForkAnswer about;
     try {
+      auto message = control_.receive(in_ms(0));
+      if (!message) return !control_.peer_closed();
       ForkRequest request = ForkRequest::decode(std::move(*message));
       about.number = request.number;
       check_may_fork(false);
@@ -106,23 +111,20 @@ class Server {
       launcher_.reset();
       children_.clear();
       request.status.reset();
-      for (const auto& [signal, action] : inherited_) ::sigaction(signal, &action, nullptr);
       redirect(request.output, STDOUT_FILENO);
       redirect(request.errors, STDERR_FILENO);
       request.output.reset();
       request.errors.reset();
+      ::sigaction(SIGCHLD, &inherited_sigchld_, nullptr);
+      ::sigprocmask(SIG_SETMASK, &inherited_mask_, nullptr);
     };
     const auto run = [&](Worker& worker) { return find_entry(request.entry)(worker); };
     run_forked_worker(settle, run, request.settings, std::move(request.ends));
   }
 
-  void set_signal(int signal, void (*handler)(int)) {
-    struct sigaction action {};
-    action.sa_handler = handler;
-    ::sigaction(signal, &action, &inherited_[signal]);
-  }
-
-  std::map<int, struct sigaction> inherited_;  // a worker has them again
+  // A worker has them again.
+  sigset_t inherited_mask_{};
+  struct sigaction inherited_sigchld_ {};
   Channel control_;
   Fd launcher_;
   std::vector<Child> children_;

@@ -21,7 +21,7 @@ struct WorkerStatus {
 // end of a pipe for its WorkerStatus, and with tag_output what its output and errors go to. The
 // answer's tag is empty, its bytes a ForkAnswer, its descriptor a pidfd; or its tag says why not.
 struct ForkAnswer {
-  std::uint64_t number = 0;  // of the request
+  std::uint64_t number = 0;  // of the request; 0 if that could not be read
   std::int64_t pid = -1;
 };
 

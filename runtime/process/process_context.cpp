@@ -139,7 +139,7 @@ void ProcessContext::State::terminate(double grace) noexcept {
     while (collect(kForever)) {
     }
   } catch (const std::exception&) {
-    // Somebody else collects our children; they have been signalled all the same.
+    // They cannot be waited for, without memory; they have been signalled all the same.
     signal_all(SIGKILL);
   }
 }

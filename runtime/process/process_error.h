@@ -62,6 +62,7 @@ class ProcessExited : public ProcessFailed {
   [[nodiscard]] int exit_code() const { return end_.exit_code; }
   [[nodiscard]] int signal() const { return end_.signal; }
   [[nodiscard]] bool dumped_core() const { return end_.dumped_core; }
+  [[nodiscard]] const WorkerEnd& end() const { return end_; }
 
  private:
   WorkerEnd end_;

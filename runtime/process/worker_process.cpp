@@ -178,21 +178,30 @@ void run_forked_worker(const std::function<void()>& settle,
   ::_exit(code);
 }
 
-void flush_output() noexcept {
+namespace {
+
+// Both, since C++'s stream may have a buffer of its own; or it waits for C's, which another thread
+// may be stuck in, and so it is locked first.
+void flush(std::FILE* file, std::initializer_list<std::ostream*> streams) {
+  const Deadline deadline = in_ms(kPatienceMs);
+  while (::ftrylockfile(file) != 0) {
+    if (deadline.expired()) return;
+    ::poll(nullptr, 0, 1);
+  }
   try {
-    for (std::ostream* stream : {&std::cout, &std::cerr, &std::clog}) stream->flush();
+    for (std::ostream* stream : streams) stream->flush();
   } catch (const std::exception&) {
-    // It was asked to throw; then it is lost.
+    // It was asked to throw; what it has is lost then.
   }
-  for (std::FILE* stream : {stdout, stderr}) {
-    // Another thread may be stuck in it.
-    const Deadline deadline = in_ms(kPatienceMs);
-    int busy = 0;
-    while ((busy = ::ftrylockfile(stream)) != 0 && !deadline.expired()) ::poll(nullptr, 0, 1);
-    if (busy != 0) continue;
-    ::fflush_unlocked(stream);
-    ::funlockfile(stream);
-  }
+  ::fflush_unlocked(file);
+  ::funlockfile(file);
+}
+
+}  // namespace
+
+void flush_output() noexcept {
+  flush(stdout, {&std::cout});
+  flush(stderr, {&std::cerr, &std::clog});
 }
 
 void check_may_launch() {

@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <optional>
+#include <random>
 #include <thread>
 
 #include "shoal/autograd/functions.h"
@@ -11,6 +14,8 @@
 #include "shoal/runtime/ipc/message_bytes.h"
 #include "shoal/runtime/process/launch.h"
 #include "shoal/runtime/tensor/ops.h"
+#include "support/expect_error.h"
+#include "support/in_child.h"
 #include "support/processes.h"
 #include "support/start_methods.h"
 
@@ -43,6 +48,12 @@ int launch_the_next_level(Worker& worker) {
   }
   worker.parent.send({.tag = "here"});
   (void)worker.parent.receive();
+  return 0;
+}
+
+SHOAL_ENTRY(count_a_run)
+int count_a_run(Worker& worker) {
+  worker.args.tensors.at(0).at<float>(worker.rank) += 1;
   return 0;
 }
 
@@ -234,6 +245,80 @@ TEST(ForkServer, LeavesSignalsToItsLauncherAndWorkers) {
   } catch (const ProcessExited& error) {
     EXPECT_EQ(error.signal(), SIGTERM);
   }
+}
+
+// Which is told, and no reason to end: it has workers.
+TEST(ForkServer, OutlivesThatItCannotOpenWhatItIsSent) {
+  const LaunchOptions options{.start_method = StartMethod::forkserver};
+  ProcessContext before = launch(wait_and_answer, options);
+  const pid_t server = find_fork_server();
+  ASSERT_GT(server, 0);
+  rlimit usual{};
+  ASSERT_EQ(::prlimit(server, RLIMIT_NOFILE, nullptr, &usual), 0);
+  const rlimit few{4, usual.rlim_max};
+  ASSERT_EQ(::prlimit(server, RLIMIT_NOFILE, &few, nullptr), 0);
+  EXPECT_THROW((void)launch(wait_and_answer, options), Error);
+  ASSERT_EQ(::prlimit(server, RLIMIT_NOFILE, &usual, nullptr), 0);
+  ProcessContext after = launch(wait_and_answer, options);
+  EXPECT_EQ(find_fork_server(), server);
+  for (ProcessContext* context : {&before, &after}) {
+    context->channel(0).send({.tag = "end"});
+    EXPECT_TRUE(context->join(in_seconds(kSoon)));
+  }
+}
+
+// Each rank runs once or not at all, and the launcher hears of an end, whatever it was.
+TEST(ForkServer, MayBeKilledAtAnyMoment) {
+  std::minstd_rand random(3);
+  int lost = 0;
+  for (int round = 0; round < 40; ++round) {
+    SCOPED_TRACE(round);
+    start_fork_server();
+    const pid_t server = find_fork_server();
+    ASSERT_GT(server, 0);
+    const auto delay = static_cast<long>(random() % 8'000'000);
+    const std::jthread killer([=] {
+      const timespec wait{.tv_sec = 0, .tv_nsec = delay};
+      ::nanosleep(&wait, nullptr);
+      ::kill(server, SIGKILL);
+    });
+    const Tensor runs = Tensor::zeros_shared({4});
+    try {
+      ProcessContext context = launch(count_a_run, Message{.tensors = {runs}},
+                                      {.nprocs = 4, .start_method = StartMethod::forkserver});
+      EXPECT_TRUE(context.join(in_seconds(kSoon)));
+      for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(runs.at<float>(rank), 1);
+    } catch (const ProcessExited& error) {
+      ++lost;
+      EXPECT_TRUE(error.end().unknown || error.signal() == SIGTERM) << error.what();
+    }
+    for (int rank = 0; rank < 4; ++rank) EXPECT_LE(runs.at<float>(rank), 1);
+  }
+  EXPECT_GT(lost, 0);
+  start_fork_server();
+  EXPECT_TRUE(test::soon([] { return test::count_zombies() == 0; }));
+}
+
+TEST_P(Death, OfDescriptorsEndsWhatHadBeenStarted) {
+  EXPECT_EQ(in_child([] {
+              if (GetParam() == StartMethod::forkserver) start_fork_server();
+              const int before = test::count_descriptors();
+              const rlimit files{64, 64};
+              if (::setrlimit(RLIMIT_NOFILE, &files) != 0) return 2;
+              for (const bool tags : {false, true}) {
+                LaunchOptions options = with(40);
+                options.tag_output = tags;
+                expect_error(ErrorKind::limit_reached,
+                             [&] { (void)launch(wait_and_answer, options); });
+              }
+              EXPECT_EQ(test::count_descriptors(), before);
+              EXPECT_EQ(test::count_zombies(), 0);
+              ProcessContext context = launch(wait_and_answer, with(1));
+              context.channel(0).send({.tag = "end"});
+              EXPECT_TRUE(context.join(in_seconds(kSoon)));
+              return testing::Test::HasFailure() ? 1 : 0;
+            }),
+            0);
 }
 
 TEST(ForkServer, IsReplacedWhenItHasDiedAndItsWorkersEndWithIt) {
