@@ -2,13 +2,13 @@
 
 #include <array>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "shoal/runtime/base/fd.h"
 #include "shoal/runtime/process/entry.h"
-#include "shoal/runtime/process/launch.h"
+#include "shoal/runtime/process/process_error.h"
+#include "shoal/runtime/process/worker_settings.h"
 
 // The worker's side of launch. Private to this folder.
 namespace shoal {
@@ -21,23 +21,6 @@ struct WorkerEnds {
   Fd launcher;  // a pidfd of the launcher, readable once that has ended
   // In their order.
   [[nodiscard]] std::array<Fd*, 4> all() { return {&channel, &report, &result, &launcher}; }
-};
-
-// What a worker is told before it runs anything of the program's.
-struct WorkerSettings {
-  int rank = 0;
-  int world_size = 1;
-  int threads = 1;
-  bool pin_cpus = false;
-  bool allow_children = true;
-  bool tag_output = false;
-  std::map<std::string, std::string> environment{};  // all that is to be set
-
-  // What LaunchOptions say of this rank.
-  [[nodiscard]] static WorkerSettings make(const LaunchOptions& options, int rank, int threads);
-  // Without the environment, which a spawned process has from the start.
-  [[nodiscard]] std::string numbers() const;
-  [[nodiscard]] static bool parse_numbers(std::string_view text, WorkerSettings& settings);
 };
 
 // As the report pipe carries it, which it fits: its parts with zero bytes between them.
