@@ -48,7 +48,7 @@ struct LaunchOptions {
 // a fork that would not be safe (fork_guard.h, and threads), or in a worker that may not launch;
 // Error for a failed system call. What had been started by then is ended.
 [[nodiscard]] ProcessContext launch(Entry entry, const std::function<Message(int rank)>& args,
-                                    const LaunchOptions& options = {});
+                                    const LaunchOptions& options);
 // The same arguments for all.
 [[nodiscard]] ProcessContext launch(Entry entry, const Message& args,
                                     const LaunchOptions& options = {});

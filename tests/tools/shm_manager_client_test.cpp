@@ -81,7 +81,7 @@ TEST_F(Client, AForkedChildLeavesItsParentTheNamesThatWereTold) {
   Peer parent([](Channel& channel) {
     Segments held;
     make(held, 1);
-    Peer child([&held](Channel& to_parent) {
+    Peer child([](Channel& to_parent) {
       Segments own;
       make(own, 16);
       to_parent.send({});
