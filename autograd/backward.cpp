@@ -1,4 +1,4 @@
-#include <unordered_map>
+#include <atomic>
 #include <utility>
 
 #include "shoal/autograd/variable_state.h"
@@ -15,47 +15,87 @@ bool is_own(const Tensor& tensor) {
          tensor.storage()->nbytes() == tensor.nbytes();
 }
 
+// Whether a rule has added to the gradient it was shown.
+bool is_same(const Tensor& a, const Tensor& b) {
+  return a.storage() == b.storage() && a.offset() == b.offset() && a.is_contiguous();
+}
+
+// Names a call of backward(), for marks that outlive it where it throws. Relaxed: only different
+// values matter.
+std::uint64_t next_pass() {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 }  // namespace
 
 void Variable::State::accumulate(Tensor gradient) {
-  if (grad.defined()) {
-    ops::axpy(grad, 1, gradient);
-  } else {
+  if (!grad.defined()) {
     grad = is_own(gradient) ? std::move(gradient) : gradient.clone();
+  } else if (is_same(grad, gradient)) {
+    // By its rule.
+  } else if (grad_is_zero) {
+    grad.copy_(gradient);
+  } else {
+    ops::axpy(grad, 1, gradient);
+  }
+  grad_is_zero = false;
+}
+
+void Variable::State::collect(Tensor gradient) {
+  if (!sum.defined()) {
+    sum = std::move(gradient);
+  } else if (is_own(sum)) {
+    ops::axpy(sum, 1, gradient);
+  } else {
+    sum = ops::add(sum, gradient);
   }
 }
 
-struct Variable::State::Pending {
-  std::int64_t uses = 0;
-  Tensor sum{};
+GradSlots::Slot GradSlots::operator[](std::size_t input) const {
+  const Variable& variable = (*inputs_)[input];
+  if (!variable.defined() || !variable.state_->is_leaf) return {};
+  Variable::State& state = *variable.state_;
+  if (!state.grad.defined()) return {};
+  return {state.grad, !std::exchange(state.grad_is_zero, false)};
+}
 
-  void add(Tensor gradient) {
-    if (!sum.defined()) {
-      sum = std::move(gradient);
-    } else if (is_own(sum)) {
-      ops::axpy(sum, 1, gradient);
-    } else {
-      sum = ops::add(sum, gradient);
-    }
+bool GradSlots::add_sparse(std::size_t input, const Tensor& index, const Tensor& rows) const {
+  const Variable& variable = (*inputs_)[input];
+  if (!variable.defined() || !variable.state_->is_leaf) return false;
+  SparseRows& sparse = variable.state_->sparse_grad;
+  if (index.rank() == 2 && rows.rank() == 2) {
+    sparse.add_bags(index, rows);
+  } else {
+    sparse.add(index, rows);
   }
-};
+  return true;
+}
 
 // Two walks down the graph: the first counts the uses of every node, the second runs a node's rule
 // once all its uses have sent their gradients. The order follows from the graph alone, so that sums
 // are the same bits in every run.
 class Variable::State::Backward {
  public:
-  explicit Backward(const std::shared_ptr<State>& root) {
-    std::vector<State*> found{root.get()};
+  Backward(const std::shared_ptr<State>& root, bool retain_graph) : retain_graph_(retain_graph) {
+    std::vector<State*, CacheAllocator<State*>> found{root.get()};
     while (!found.empty()) {
       const State& state = *found.back();
       found.pop_back();
       check(state.node != nullptr, ErrorKind::invalid_argument, "backward", "the graph of '",
             state.op, "' of shape ", state.value.shape(),
-            " was used up by an earlier backward(); compute it again");
-      for (const Variable& input : state.node->inputs)
-        if (input.defined() && !input.is_leaf() && pending_[input.state_.get()].uses++ == 0)
-          found.push_back(input.state_.get());
+            " was used up by an earlier backward(); compute it again, or let that one retain it");
+      for (const Variable& input : state.node->inputs) {
+        if (!input.defined() || input.is_leaf()) continue;
+        State& below = *input.state_;
+        if (below.pass != pass_) {
+          below.pass = pass_;
+          below.uses = 0;
+          below.sum = {};
+          found.push_back(&below);
+        }
+        ++below.uses;
+      }
     }
   }
 
@@ -65,20 +105,23 @@ class Variable::State::Backward {
       auto [state, dy] = std::move(ready_.back());
       ready_.pop_back();
       // Used up from here on, whatever the rule does.
-      const std::unique_ptr<Node> used = std::move(state->node);
-      Grads grads = used->rule(dy);
+      std::unique_ptr<Node> used;
+      if (!retain_graph_) used = std::move(state->node);
+      const Node& node = used != nullptr ? *used : *state->node;
+      Grads grads = node.rule(dy, GradSlots(node.inputs));
       dy = {};
-      check(grads.size() == used->inputs.size(), ErrorKind::invalid_argument, "backward", "'",
-            state->op, "' has ", used->inputs.size(), " inputs, its rule gave ", grads.size(),
+      check(grads.size() == node.inputs.size(), ErrorKind::invalid_argument, "backward", "'",
+            state->op, "' has ", node.inputs.size(), " inputs, its rule gave ", grads.size(),
             " gradients");
       for (std::size_t i = 0; i < grads.size(); ++i)
-        if (used->inputs[i].defined()) send(state->op, used->inputs[i].state_, std::move(grads[i]));
+        if (node.inputs[i].defined()) send(state->op, node.inputs[i].state_, std::move(grads[i]));
     }
   }
 
  private:
   void send(const char* name, const std::shared_ptr<State>& input, Tensor gradient) {
     const Tensor& target = input->value;
+    if (input->is_leaf && !gradient.defined() && !input->sparse_grad.empty()) return;
     check(gradient.defined(), ErrorKind::invalid_argument, "backward", "the rule of '", name,
           "' gave no gradient for its input of shape ", target.shape());
     check(gradient.shape() == target.shape() && gradient.dtype() == target.dtype(),
@@ -89,24 +132,25 @@ class Variable::State::Backward {
       input->accumulate(std::move(gradient));
       return;
     }
-    const auto place = pending_.find(input.get());
-    Pending& sent = place->second;
-    sent.add(std::move(gradient));
-    if (--sent.uses > 0) return;
-    ready_.emplace_back(input, std::move(sent.sum));
-    pending_.erase(place);
+    input->collect(std::move(gradient));
+    if (--input->uses > 0) return;
+    ready_.emplace_back(input, std::move(input->sum));
+    input->sum = {};
   }
 
-  std::unordered_map<State*, Pending> pending_;
-  std::vector<std::pair<std::shared_ptr<State>, Tensor>> ready_;
+  const std::uint64_t pass_ = next_pass();
+  const bool retain_graph_;
+  using Ready = std::pair<std::shared_ptr<State>, Tensor>;
+  std::vector<Ready, CacheAllocator<Ready>> ready_{};
 };
 
-void Variable::State::propagate(const std::shared_ptr<State>& root, Tensor gradient) {
+void Variable::State::propagate(const std::shared_ptr<State>& root, Tensor gradient,
+                                bool retain_graph) {
   if (root->is_leaf) {
     root->accumulate(std::move(gradient));
     return;
   }
-  Backward(root).run(root, std::move(gradient));
+  Backward(root, retain_graph).run(root, std::move(gradient));
 }
 
 }  // namespace shoal::autograd

@@ -126,6 +126,19 @@ Tensor gradient_of(const Tensor& logp, const Classes& classes, const Tensor& dy,
   return dx;
 }
 
+// dy times dx, the gradient of each row's loss by itself.
+Tensor shared_out(const Tensor& dx, const Classes& classes, const Tensor& dy) {
+  switch (classes.reduction) {
+    case Reduction::mean:
+      return ops::scale(dx, number(dy) / total_weight<float>(classes));
+    case Reduction::sum:
+      return ops::scale(dx, number(dy));
+    case Reduction::none:
+      break;
+  }
+  return ops::mul(dx, dy.reshape({dy.numel(), 1}));
+}
+
 }  // namespace
 
 // y = -a logp, by row
@@ -143,6 +156,13 @@ Variable nll_loss(const Variable& logp, const Tensor& targets, const ClassLossOp
 Variable cross_entropy(const Variable& logits, const Tensor& targets,
                        const ClassLossOptions& options) {
   const Classes classes = checked("cross_entropy", logits.value(), targets, options);
+  // The common case in one pass; in its rows, what is ignored has a negative target.
+  if (!classes.weight.defined() && classes.smoothing == 0 && classes.ignore_index < 0) {
+    const auto [losses, dx] = ops::cross_entropy(logits.value(), classes.targets);
+    return record(
+        "cross_entropy", result_of(losses, classes), {logits},
+        [dx = dx, classes](const Tensor& dy) { return Grads{shared_out(dx, classes, dy)}; });
+  }
   const Tensor logp = ops::log_softmax(logits.value());
   return record(
       "cross_entropy", result_of(losses_of(logp, classes), classes), {logits},

@@ -4,6 +4,7 @@
 
 #include "shoal/autograd/variable.h"
 #include "shoal/runtime/tensor/image_ops.h"
+#include "shoal/runtime/tensor/random.h"
 
 // Functions of variables. f32 and f64; operands of one call are alike in dtype. Shapes and dtypes
 // that do not fit throw Error(invalid_argument) that names the function and both. Losses are in
@@ -33,6 +34,8 @@ namespace shoal::autograd {
 [[nodiscard]] Variable matmul(const Variable& a, const Variable& b);
 // y(n,out) = x(n,in) w(out,in)^T + b(out); b may be undefined.
 [[nodiscard]] Variable linear(const Variable& x, const Variable& w, const Variable& b);
+// relu(linear(x, w, b)), in fewer passes.
+[[nodiscard]] Variable linear_relu(const Variable& x, const Variable& w, const Variable& b);
 
 // --- Of all elements, as a scalar; or along one axis, which disappears or stays with size 1.
 [[nodiscard]] Variable sum(const Variable& x);
@@ -52,9 +55,20 @@ namespace shoal::autograd {
 // The gradient goes to the first of several that are largest. Stride 0: the kernel's size.
 [[nodiscard]] Variable max_pool2d(const Variable& x, std::int64_t kernel, std::int64_t stride = 0);
 
-// --- Rows of a table(v,d), by i64 index in [0, v): y(…,d) for index(…). The gradients of a row
-// that was taken more than once are added in the order of the index.
-[[nodiscard]] Variable embedding(const Variable& table, const Tensor& index);
+// --- Rows of a table(v,d), by i64 index in [0, v). The gradients of a row that was taken more than
+// once are added in the order of the index. With `sparse`, and a table that is a leaf, they become
+// its sparse_grad(), and only rows that were taken cost anything.
+// y(…,d) for index(…).
+[[nodiscard]] Variable embedding(const Variable& table, const Tensor& index, bool sparse = false);
+enum class BagMode { sum, mean };
+// y(b,d) from index(b,n): the sum or mean of each bag of n rows; 0 for n = 0.
+[[nodiscard]] Variable embedding_bag(const Variable& table, const Tensor& index,
+                                     BagMode mode = BagMode::mean, bool sparse = false);
+
+// --- Zeroes each element, or with dropout2d each plane of x(n,c,h,w), with probability p in
+// [0, 1), and scales the rest by 1 / (1 - p), so that the mean stays.
+[[nodiscard]] Variable dropout(const Variable& x, double p, Generator& generator);
+[[nodiscard]] Variable dropout2d(const Variable& x, double p, Generator& generator);
 
 // --- The same elements otherwise, as Tensor's calls of these names.
 [[nodiscard]] Variable reshape(const Variable& x, const Shape& shape);

@@ -6,18 +6,23 @@ namespace shoal::autograd {
 // y(n,o,h',w') = x(n,c,h,w) convolved with weight(o,c,kh,kw), + b(o)
 Variable conv2d(const Variable& x, const Variable& weight, const Variable& b,
                 const ops::Conv2dOptions& options) {
-  const Tensor bias = b.defined() ? b.value() : Tensor{};
+  constexpr const char* kOp = "conv2d";
   return record(
-      "conv2d", ops::conv2d(x.value(), weight.value(), bias, options), {x, weight, b},
-      [x, weight, b, options](const Tensor& dy) {
+      kOp, ops::conv2d(x.value(), weight.value(), value_or_none(b), options), {x, weight, b},
+      [x = Operand(kOp, x, weight), w = Operand(kOp, weight, x), b = Operand(b), options](
+          const Tensor& dy, const GradSlots& slots) {
         return Grads{
-            grad_for(
-                x, [&] { return ops::conv2d_backward_x(dy, weight.value(), x.shape(), options); }),
-            grad_for(weight,
-                     [&] {
-                       return ops::conv2d_backward_weight(dy, x.value(), weight.shape(), options);
-                     }),
-            grad_for(b, [&] { return ops::sum(ops::sum(ops::sum(dy, 3), 2), 0); })};  // db(o)
+            x.grad([&] { return ops::conv2d_backward_x(dy, w.value(), x.shape(), options); }),
+            w.grad([&] {
+              const auto [grad, add] = slots[1];
+              const Tensor dw = grad.defined() ? grad : Tensor::empty(w.shape(), dy.dtype());
+              ops::conv2d_backward_weight(dw, dy, x.value(), options, add);
+              return dw;
+            }),
+            b.grad([&] {  // db(o)
+              const Tensor planes = dy.reshape({dy.size(0), dy.size(1), dy.size(2) * dy.size(3)});
+              return ops::sum(ops::sum(planes, 2), 0);
+            })};
       });
 }
 

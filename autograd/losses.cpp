@@ -47,12 +47,13 @@ Variable mse_loss(const Variable& prediction, const Variable& target, Reduction 
   check(prediction.shape() == target.shape(), ErrorKind::invalid_argument, "mse_loss", "shapes ",
         prediction.shape(), " and ", target.shape(), " differ");
   const Tensor d = ops::sub(prediction.value(), target.value());
-  return record("mse_loss", reduce(ops::square(d), reduction), {prediction, target},
-                [prediction, target, d, reduction](const Tensor& dy) {
-                  const Tensor gradient = ops::scale(scale_by_share(d, dy, reduction), 2);
-                  return Grads{grad_for(prediction, [&] { return Tensor(gradient); }),
-                               grad_for(target, [&] { return ops::neg(gradient); })};
-                });
+  return record(
+      "mse_loss", reduce(ops::square(d), reduction), {prediction, target},
+      [prediction = Operand(prediction), target = Operand(target), d, reduction](const Tensor& dy) {
+        const Tensor gradient = ops::scale(scale_by_share(d, dy, reduction), 2);
+        return Grads{prediction.grad([&] { return gradient; }),
+                     target.grad([&] { return ops::neg(gradient); })};
+      });
 }
 
 // y = max(x, 0) - x t + log(1 + exp(-|x|)): dx = sigmoid(x) - t
@@ -63,8 +64,9 @@ Variable bce_with_logits(const Variable& x, const Tensor& targets, Reduction red
       ops::log(ops::add(Tensor::ones(x.shape(), x.dtype()), ops::exp(ops::neg(ops::abs(logits)))));
   const Tensor losses = ops::add(ops::sub(ops::relu(logits), ops::mul(logits, targets)), tail);
   return record("bce_with_logits", reduce(losses, reduction), {x},
-                [x, targets, reduction](const Tensor& dy) {
-                  const Tensor dx = ops::sub(ops::sigmoid(x.value()), targets);
+                [x = Saved("bce_with_logits", logits), targets = Saved("bce_with_logits", targets),
+                 reduction](const Tensor& dy) {
+                  const Tensor dx = ops::sub(ops::sigmoid(x.get()), targets.get());
                   return Grads{scale_by_share(dx, dy, reduction)};
                 });
 }
@@ -75,8 +77,8 @@ Variable hinge_loss(const Variable& x, const Tensor& targets, Reduction reductio
   const Tensor one = Tensor::ones(x.shape(), x.dtype());
   const Tensor losses = ops::relu(ops::sub(one, ops::mul(x.value(), targets)));
   return record("hinge_loss", reduce(losses, reduction), {x},
-                [losses, targets, reduction](const Tensor& dy) {
-                  const Tensor dx = ops::relu_backward(ops::neg(targets), losses);
+                [losses, targets = Saved("hinge_loss", targets), reduction](const Tensor& dy) {
+                  const Tensor dx = ops::relu_backward(ops::neg(targets.get()), losses);
                   return Grads{scale_by_share(dx, dy, reduction)};
                 });
 }

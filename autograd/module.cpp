@@ -40,10 +40,6 @@ std::int64_t Module::parameter_count() const {
 }
 
 void Module::zero_grad() const {
-  if (is_flat()) {
-    flat_.grads.zero_();
-    return;
-  }
   for (const Variable& parameter : parameters()) parameter.zero_grad();
 }
 
@@ -53,8 +49,14 @@ StateDict Module::state_dict() const {
   return state;
 }
 
-void Module::load_state_dict(const StateDict& state) const {
+void Module::train(bool on) {
+  is_training_ = on;
+  for (const auto& [name, module] : submodules_) module->train(on);
+}
+
+LoadReport Module::load_state_dict(const StateDict& state, bool strict) const {
   const StateDict own = state_dict();
+  LoadReport report;
   std::string wrong;
   const auto add = [&wrong](const std::string& what) {
     wrong += (wrong.empty() ? "" : ", ") + what;
@@ -62,15 +64,23 @@ void Module::load_state_dict(const StateDict& state) const {
   for (const auto& [name, value] : own) {
     const auto given = state.find(name);
     if (given == state.end() || !given->second.defined()) {
-      add("missing '" + name + "'");
+      report.missing.push_back(name);
+      if (strict) add("missing '" + name + "'");
     } else if (given->second.shape() != value.shape()) {
       add(concat("'", name, "' is ", value.shape(), " here and ", given->second.shape(), " there"));
     }
   }
-  for (const auto& [name, value] : state)
-    if (own.count(name) == 0) add("unexpected '" + name + "'");
+  for (const auto& [name, value] : state) {
+    if (own.count(name) != 0) continue;
+    report.unexpected.push_back(name);
+    if (strict) add("unexpected '" + name + "'");
+  }
   check(wrong.empty(), ErrorKind::invalid_argument, "Module::load_state_dict", wrong);
-  for (const auto& [name, value] : own) value.copy_(state.at(name));
+  for (const auto& [name, value] : own) {
+    const auto given = state.find(name);
+    if (given != state.end() && given->second.defined()) value.copy_(given->second);
+  }
+  return report;
 }
 
 void Module::check_free(const std::string& name, const char* call) const {

@@ -15,8 +15,16 @@ namespace shoal::autograd {
 // Parameters by name; names are paths such as "0.weight", as the field writes them.
 using StateDict = std::map<std::string, Tensor>;
 
+// What load_state_dict found on one side only.
+struct LoadReport {
+  std::vector<std::string> missing;     // the module has them, the state has not
+  std::vector<std::string> unexpected;  // the other way round
+};
+
 // All of a module's parameters as two vectors: `values` W[P] and `grads` G[P]. Each parameter
-// starts at a multiple of 64 bytes; the gaps are zero and stay so. P counts the gaps.
+// starts at a multiple of 64 bytes; the gaps are zero and stay so. P counts the gaps. From
+// zero_grad() to the end of backward() the gradients are those calls' own: what others write there
+// is lost.
 struct FlatParameters {
   Tensor values;
   Tensor grads;
@@ -47,7 +55,13 @@ class Module {
   // Elements of all parameters, without gaps.
   [[nodiscard]] std::int64_t parameter_count() const;
 
-  // Zeroes every gradient, in one pass when the module is flat.
+  // How modules such as Dropout, and all within, behave from now on: as in training, which is how
+  // they begin, or as in use.
+  void train(bool on = true);
+  void eval() { train(false); }
+  [[nodiscard]] bool is_training() const { return is_training_; }
+
+  // Zeroes every gradient.
   void zero_grad() const;
 
   // Moves all parameters and their gradients into two flat tensors and leaves each a view there;
@@ -68,10 +82,10 @@ class Module {
 
   // The parameters themselves, not copies.
   [[nodiscard]] StateDict state_dict() const;
-  // Copies in place, so that sharing and flatness survive. Names must be the same set, shapes
-  // alike: Error(invalid_argument) lists what is missing, unexpected or different, and nothing has
-  // changed.
-  void load_state_dict(const StateDict& state) const;
+  // Copies in place, so that sharing and flatness survive. If `strict`, names must be the same set;
+  // shapes must be alike in any case: Error(invalid_argument) lists what is missing, unexpected or
+  // different, and nothing has changed. Returns the names on one side only.
+  LoadReport load_state_dict(const StateDict& state, bool strict = true) const;
 
  protected:
   // Returns the variable it registered. Names are not empty, free of dots and different within a
@@ -88,6 +102,7 @@ class Module {
   std::vector<std::pair<std::string, Variable>> own_parameters_;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> submodules_;
   FlatParameters flat_;
+  bool is_training_ = true;
 };
 
 // The spec.

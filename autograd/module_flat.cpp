@@ -88,10 +88,19 @@ FlatParameters Module::flatten() {
 void Module::flatten_into(FlatParameters flat) {
   const Layout layout = layout_to_flatten(*this, "Module::flatten_into");
   check_flat(flat.values, layout, "values");
-  if (!flat.grads.defined()) flat.grads = Tensor::zeros({layout.size}, layout.dtype);
+  const bool fresh = !flat.grads.defined();
+  if (fresh) flat.grads = Tensor::zeros({layout.size}, layout.dtype);
   check_flat(flat.grads, layout, "grads");
-  for (const Place& place : layout.places)
+  // What lay in the gaps is not of this module.
+  for (std::size_t i = 0; i < layout.places.size() && !fresh; ++i) {
+    const std::int64_t start = layout.places[i].offset + layout.places[i].parameter.value().numel();
+    const bool is_last = i + 1 == layout.places.size();
+    flat.grads.slice(0, start, is_last ? layout.size : layout.places[i + 1].offset).zero_();
+  }
+  for (const Place& place : layout.places) {
     place.parameter.bind(place.in(flat.values), place.in(flat.grads));
+    if (fresh) place.parameter.zero_grad();  // so that it is known to be zero
+  }
   flat_ = std::move(flat);
 }
 

@@ -1,128 +1,85 @@
 #include "shoal/autograd/module_spec.h"
 
-#include <charconv>
 #include <map>
 #include <utility>
 
 #include "shoal/autograd/modules.h"
+#include "shoal/autograd/vision_modules.h"
 #include "shoal/runtime/base/error.h"
 
 namespace shoal::autograd {
 namespace {
 
-constexpr int kDeepest = 64;
-
-// spec = name "(" [ argument { "," argument } ] ")"; argument = integer | spec; blanks anywhere
-// between. One function for each rule; `depth` bounds how deep they call each other, since the text
-// may come from anybody.
-class Parser {
- public:
-  explicit Parser(std::string_view text) : text_(text) {}
-
-  ModuleSpec whole() {
-    ModuleSpec result = spec(1);
-    if (at_ < text_.size()) fail("the end");
-    return result;
-  }
-
- private:
-  ModuleSpec spec(int depth) {
-    if (depth > kDeepest) fail(concat("at most ", kDeepest, " levels"));
-    ModuleSpec result{name(), {}, {}};
-    if (!accept('(')) fail("'('");
-    if (accept(')')) return result;
-    do {
-      if (is_integer()) {
-        result.numbers.push_back(integer());
-      } else {
-        result.modules.push_back(spec(depth + 1));
-      }
-    } while (accept(','));
-    if (!accept(')')) fail("',' or ')'");
-    return result;
-  }
-
-  std::string name() {
-    skip_blanks();
-    const std::size_t start = at_;
-    if (is_letter(peek()))
-      while (is_letter(peek()) || is_digit(peek())) ++at_;
-    if (at_ == start) fail("a name");
-    std::string found(text_.substr(start, at_ - start));
-    skip_blanks();
-    return found;
-  }
-
-  std::int64_t integer() {
-    std::int64_t number = 0;
-    const auto [end, error] =
-        std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
-    if (error != std::errc()) fail("an integer of 64 bits");
-    at_ = static_cast<std::size_t>(end - text_.data());
-    skip_blanks();
-    return number;
-  }
-
-  bool is_integer() {
-    skip_blanks();
-    return is_digit(peek()) || peek() == '-';
-  }
-
-  bool accept(char wanted) {
-    if (peek() != wanted) return false;
-    ++at_;
-    skip_blanks();
-    return true;
-  }
-
-  // NUL at the end, which no rule accepts.
-  [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
-
-  void skip_blanks() {
-    while (peek() == ' ' || peek() == '\t' || peek() == '\n') ++at_;
-  }
-
-  // In ASCII and without regard to the locale.
-  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-  static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  }
-
-  [[noreturn]] void fail(std::string_view wanted) const {
-    // Of the text only what is harmless to print.
-    std::string found = at_ < text_.size() ? concat("byte ", +static_cast<unsigned char>(peek()))
-                                           : std::string("the end");
-    if (peek() >= ' ' && peek() <= '~') found = concat("'", peek(), "'");
-    throw Error({.kind = ErrorKind::malformed,
-                 .call = "parse_module_spec",
-                 .subject = concat("column ", at_ + 1),
-                 .reason = concat("expected ", wanted, ", found ", found)});
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
+// How many integers, and whether modules and one real are taken as well.
+struct Takes {
+  std::size_t least = 0, most = 0;
+  bool modules = false;
+  bool real = false;
 };
 
-void check_arguments(const ModuleSpec& spec, std::size_t numbers, bool takes_modules) {
-  check(spec.numbers.size() == numbers && (takes_modules || spec.modules.empty()),
-        ErrorKind::invalid_argument, "make_module", spec.name, " takes ", numbers, " integers and ",
-        takes_modules ? "any" : "no", " modules, given ", spec.numbers.size(), " and ",
-        spec.modules.size());
+void check_arguments(const ModuleSpec& spec, const Takes& takes) {
+  const std::size_t integers = spec.numbers.size(), reals = spec.reals.size();
+  check(integers >= takes.least && integers <= takes.most &&
+            (takes.modules || spec.modules.empty()) && reals <= (takes.real ? 1 : 0),
+        ErrorKind::invalid_argument, "make_module", spec.name, " takes ", takes.least,
+        takes.most > takes.least ? concat(" to ", takes.most) : "", " integers, ",
+        takes.real ? "a real" : "no reals", " and ", takes.modules ? "any" : "no",
+        " modules, given ", integers, ", ", reals, " and ", spec.modules.size());
+}
+
+// Argument i, or `otherwise` where it was left out.
+std::int64_t number_at(const ModuleSpec& spec, std::size_t i, std::int64_t otherwise) {
+  return i < spec.numbers.size() ? spec.numbers[i] : otherwise;
 }
 
 template <class M>
 std::shared_ptr<Module> make_plain(const ModuleSpec& spec, Generator&, DType) {
-  check_arguments(spec, 0, false);
+  check_arguments(spec, {});
   return std::make_shared<M>();
 }
 
 std::shared_ptr<Module> make_linear(const ModuleSpec& spec, Generator& generator, DType dtype) {
-  check_arguments(spec, 2, false);
+  check_arguments(spec, {.least = 2, .most = 2});
   return std::make_shared<Linear>(spec.numbers[0], spec.numbers[1], generator, dtype);
 }
 
+std::shared_ptr<Module> make_conv2d(const ModuleSpec& spec, Generator& generator, DType dtype) {
+  check_arguments(spec, {.least = 3, .most = 5});
+  return std::make_shared<Conv2d>(
+      spec.numbers[0], spec.numbers[1], spec.numbers[2], generator,
+      ops::Conv2dOptions{.stride = number_at(spec, 3, 1), .padding = number_at(spec, 4, 0)}, dtype);
+}
+
+std::shared_ptr<Module> make_max_pool2d(const ModuleSpec& spec, Generator&, DType) {
+  check_arguments(spec, {.least = 1, .most = 2});
+  return std::make_shared<MaxPool2d>(spec.numbers[0], number_at(spec, 1, 0));
+}
+
+template <class M>
+std::shared_ptr<Module> make_dropout(const ModuleSpec& spec, Generator& generator, DType) {
+  check_arguments(spec, {.most = 1, .real = true});
+  check(spec.numbers.size() + spec.reals.size() == 1, ErrorKind::invalid_argument, "make_module",
+        spec.name, " takes one number");
+  const double p = spec.reals.empty() ? static_cast<double>(spec.numbers[0]) : spec.reals[0];
+  return std::make_shared<M>(p, generator);
+}
+
+std::shared_ptr<Module> make_embedding(const ModuleSpec& spec, Generator& generator, DType dtype) {
+  check_arguments(spec, {.least = 2, .most = 3});
+  return std::make_shared<Embedding>(spec.numbers[0], spec.numbers[1], generator,
+                                     number_at(spec, 2, 0) != 0, dtype);
+}
+
+std::shared_ptr<Module> make_embedding_bag(const ModuleSpec& spec, Generator& generator,
+                                           DType dtype) {
+  check_arguments(spec, {.least = 2, .most = 4});
+  return std::make_shared<EmbeddingBag>(spec.numbers[0], spec.numbers[1], generator,
+                                        number_at(spec, 3, 1) != 0 ? BagMode::mean : BagMode::sum,
+                                        number_at(spec, 2, 0) != 0, dtype);
+}
+
 std::shared_ptr<Module> make_sequential(const ModuleSpec& spec, Generator& generator, DType dtype) {
-  check_arguments(spec, 0, true);
+  check_arguments(spec, {.modules = true});
   std::vector<std::shared_ptr<Module>> modules;
   for (const ModuleSpec& module : spec.modules)
     modules.push_back(make_module(module, generator, dtype));
@@ -131,16 +88,22 @@ std::shared_ptr<Module> make_sequential(const ModuleSpec& spec, Generator& gener
 
 // Written while statics are initialised, only read once threads and workers run.
 std::map<std::string, ModuleFactory>& factories() {
-  static std::map<std::string, ModuleFactory> instance{{"Flatten", make_plain<Flatten>},
+  static std::map<std::string, ModuleFactory> instance{{"Conv2d", make_conv2d},
+                                                       {"Dropout", make_dropout<Dropout>},
+                                                       {"Dropout2d", make_dropout<Dropout2d>},
+                                                       {"Embedding", make_embedding},
+                                                       {"EmbeddingBag", make_embedding_bag},
+                                                       {"Flatten", make_plain<Flatten>},
                                                        {"Linear", make_linear},
+                                                       {"MaxPool2d", make_max_pool2d},
                                                        {"ReLU", make_plain<ReLU>},
-                                                       {"Sequential", make_sequential}};
+                                                       {"Sequential", make_sequential},
+                                                       {"Sigmoid", make_plain<Sigmoid>},
+                                                       {"Tanh", make_plain<Tanh>}};
   return instance;
 }
 
 }  // namespace
-
-ModuleSpec parse_module_spec(std::string_view text) { return Parser(text).whole(); }
 
 std::shared_ptr<Module> make_module(const ModuleSpec& spec, Generator& generator, DType dtype) {
   const auto found = factories().find(spec.name);

@@ -42,17 +42,20 @@ Variable cat(std::span<const Variable> parts, int axis) {
   values.reserve(parts.size());
   for (const Variable& part : parts) values.push_back(part.value());
   const Tensor y = ops::cat(values, axis);
-  std::vector<Variable> inputs(parts.begin(), parts.end());
-  return record("cat", y, inputs, [inputs, axis](const Tensor& dy) {
-    Grads grads;
-    std::int64_t at = 0;
-    for (const Variable& input : inputs) {
-      const std::int64_t size = input.value().size(axis);
-      grads.push_back(grad_for(input, [&] { return dy.slice(axis, at, at + size); }));
-      at += size;
-    }
-    return grads;
-  });
+  std::vector<Operand> operands(parts.begin(), parts.end());
+  return record("cat", y, Variables(parts.begin(), parts.end()),
+                [operands = std::move(operands),
+                 axis = normalize_axis(axis, y.rank(), "cat")](const Tensor& dy) {
+                  Grads grads;
+                  grads.reserve(operands.size());
+                  std::int64_t at = 0;
+                  for (const Operand& operand : operands) {
+                    const std::int64_t size = operand.shape()[axis];
+                    grads.push_back(operand.grad([&] { return dy.slice(axis, at, at + size); }));
+                    at += size;
+                  }
+                  return grads;
+                });
 }
 
 }  // namespace shoal::autograd

@@ -74,9 +74,9 @@ Variable max(const Variable& x, int axis, bool keepdim) {
 Variable softmax(const Variable& x, int axis) {
   return along(x, axis, "softmax", [](const Variable& in) {
     const Tensor y = ops::exp(ops::log_softmax(in.value()));
-    return record("softmax", y, {in}, [y](const Tensor& dy) {
-      const Tensor weighted = ops::mul(dy, y);
-      return Grads{ops::sub(weighted, ops::mul(y, ops::sum(weighted, -1, true)))};
+    return record("softmax", y, {in}, [y = Saved("softmax", y)](const Tensor& dy) {
+      const Tensor weighted = ops::mul(dy, y.get());
+      return Grads{ops::sub(weighted, ops::mul(y.get(), ops::sum(weighted, -1, true)))};
     });
   });
 }
@@ -85,8 +85,9 @@ Variable softmax(const Variable& x, int axis) {
 Variable log_softmax(const Variable& x, int axis) {
   return along(x, axis, "log_softmax", [](const Variable& in) {
     const Tensor y = ops::log_softmax(in.value());
-    return record("log_softmax", y, {in},
-                  [y](const Tensor& dy) { return Grads{ops::log_softmax_backward(dy, y)}; });
+    return record("log_softmax", y, {in}, [y = Saved("log_softmax", y)](const Tensor& dy) {
+      return Grads{ops::log_softmax_backward(dy, y.get())};
+    });
   });
 }
 

@@ -45,7 +45,7 @@ Variable::Variable(Tensor value, bool requires_grad) {
   check(!requires_grad || value.dtype() == DType::f32 || value.dtype() == DType::f64,
         ErrorKind::invalid_argument, "Variable", "no gradient for ", to_string(value.dtype()), " ",
         value.shape(), "; f32 and f64 have one");
-  state_ = std::make_shared<State>();
+  state_ = std::allocate_shared<State>(CacheAllocator<State>());
   state_->value = std::move(value);
   state_->requires_grad = requires_grad;
 }
@@ -61,11 +61,27 @@ bool Variable::is_leaf() const { return defined() && state_->is_leaf; }
 
 const Tensor& Variable::grad() const {
   check(defined(), ErrorKind::invalid_argument, "Variable::grad", "the variable is undefined");
+  // From here on somebody else may write to it.
+  state_->grad_is_zero = false;
   return state_->grad;
 }
 
+bool Variable::has_grad() const {
+  return defined() && state_->grad.defined() && !state_->grad_is_zero;
+}
+
+SparseRows& Variable::sparse_grad() const {
+  check(defined(), ErrorKind::invalid_argument, "Variable::sparse_grad",
+        "the variable is undefined");
+  return state_->sparse_grad;
+}
+
 void Variable::zero_grad() const {
-  if (grad().defined()) grad().zero_();
+  check(defined(), ErrorKind::invalid_argument, "Variable::zero_grad", "the variable is undefined");
+  state_->sparse_grad.clear();
+  if (!state_->grad.defined() || state_->grad_is_zero) return;
+  state_->grad.zero_();
+  state_->grad_is_zero = true;
 }
 
 void Variable::bind(Tensor value, Tensor grad) const {
@@ -81,27 +97,27 @@ void Variable::bind(Tensor value, Tensor grad) const {
   }
   state_->value = std::move(value);
   state_->grad = std::move(grad);
+  state_->grad_is_zero = false;
 }
 
 Variable Variable::detach() const { return Variable(value()); }
 
-void Variable::backward(const Tensor& grad) const {
+void Variable::backward(const Tensor& grad, bool retain_graph) const {
   constexpr const char* kCall = "backward";
   check(defined(), ErrorKind::invalid_argument, kCall, "the variable is undefined");
   check(requires_grad(), ErrorKind::invalid_argument, kCall, "'", state_->op, "' of shape ",
         shape(), " needs no gradient");
   if (grad.defined()) {
     check_fits(value(), grad, kCall, concat("for '", state_->op, "' a gradient").c_str());
-    State::propagate(state_, grad);
+    State::propagate(state_, grad, retain_graph);
   } else {
     check(value().numel() == 1, ErrorKind::invalid_argument, kCall, "'", state_->op, "' of shape ",
           shape(), " is not a single number; give a gradient of its shape");
-    State::propagate(state_, Tensor::ones(shape(), dtype()));
+    State::propagate(state_, Tensor::ones(shape(), dtype()), retain_graph);
   }
 }
 
-Variable record(const char* op, Tensor value, std::vector<Variable> inputs,
-                std::function<Grads(const Tensor&)> rule) {
+Variable record(const char* op, Tensor value, Variables inputs, Rule rule) {
   Variable result(std::move(value));
   result.state_->op = op;
   const auto needs_grad = [](const Variable& input) { return input.requires_grad(); };
@@ -110,8 +126,18 @@ Variable record(const char* op, Tensor value, std::vector<Variable> inputs,
     if (!needs_grad(input)) input = {};
   result.state_->requires_grad = true;
   result.state_->is_leaf = false;
-  result.state_->node = std::make_unique<Node>(Node{std::move(inputs), std::move(rule)});
+  result.state_->node = std::make_unique<Node>(std::move(inputs), std::move(rule));
   return result;
+}
+
+Saved::Saved(const char* op, Tensor value)
+    : op_(op), value_(std::move(value)), version_(value_.storage()->version()) {}
+
+const Tensor& Saved::get() const {
+  check(value_.storage()->version() == version_, ErrorKind::invalid_argument, "backward", "'", op_,
+        "' needs a value of shape ", value_.shape(),
+        " that was changed in place since; change it after backward(), or give a clone() of it");
+  return value_;
 }
 
 NoGradScope::NoGradScope() : before_(std::exchange(recording, false)) {}

@@ -8,11 +8,31 @@
 
 namespace shoal::optim {
 
+namespace {
+
+// The module as in use, until the end of the scope.
+class EvalScope {
+ public:
+  explicit EvalScope(autograd::Module& model) : model_(model), before_(model.is_training()) {
+    model_.eval();
+  }
+  ~EvalScope() { model_.train(before_); }
+  EvalScope(const EvalScope&) = delete;
+  EvalScope& operator=(const EvalScope&) = delete;
+
+ private:
+  autograd::Module& model_;
+  bool before_;
+};
+
+}  // namespace
+
 double accuracy(autograd::Module& model, const Dataset& data, std::int64_t batch_size) {
   data.validate();
   check(batch_size >= 1, ErrorKind::invalid_argument, "accuracy", "a batch of ", batch_size,
         " samples; at least 1 is needed");
   const autograd::NoGradScope no_grad;
+  const EvalScope as_in_use(model);
   const auto parameters = model.parameters();
   const DType dtype = parameters.empty() ? DType::f32 : parameters.front().dtype();
   std::int64_t right = 0;

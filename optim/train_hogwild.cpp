@@ -42,7 +42,8 @@ int shoal_hogwild_worker(Worker& worker) {
                      .shift = reader.get<double>()};
   reader.expect_end();
 
-  Generator unused(0);  // the values it draws give way to W
+  // The values it draws give way to W; what stays are seeds, of dropout, say.
+  Generator unused(options.seed + static_cast<std::uint64_t>(worker.rank));
   const auto model = autograd::make_module(spec, unused, tensors[0].dtype());
   model->flatten_into({.values = tensors[0], .grads = {}});
   const TrainBoard board(tensors[3], tensors[4], options.epochs);

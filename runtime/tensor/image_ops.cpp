@@ -1,10 +1,11 @@
 #include "shoal/runtime/tensor/image_ops.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "shoal/runtime/base/error.h"
-#include "shoal/runtime/device/dispatch.h"
+#include "shoal/runtime/device/device.h"
+#include "shoal/runtime/tensor/operands.h"
 
 // A convolution of one image is a product with its columns: a matrix with a column for each place
 // of the kernel, which has what lies under it there. One image's at a time is held.
@@ -12,13 +13,8 @@ namespace shoal::ops {
 namespace {
 
 struct Geometry {
-  std::int64_t n = 0, channels = 0, h = 0, w = 0;  // of x
-  std::int64_t outputs = 0, kh = 0, kw = 0;        // of weight
-  std::int64_t out_h = 0, out_w = 0;
-  std::int64_t stride = 1, padding = 0;
-  [[nodiscard]] std::int64_t image() const { return channels * h * w; }
-  [[nodiscard]] std::int64_t under() const { return channels * kh * kw; }
-  [[nodiscard]] std::int64_t places() const { return out_h * out_w; }
+  Windows windows;
+  std::int64_t outputs = 0;
 };
 
 Geometry geometry_of(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
@@ -27,21 +23,23 @@ Geometry geometry_of(const Shape& x, const Shape& weight, const Conv2dOptions& o
         kCall, "needs x(n,c,h,w) and weight(o,c,kh,kw), given ", x, " and ", weight);
   check(options.stride >= 1 && options.padding >= 0, ErrorKind::invalid_argument, kCall, "stride ",
         options.stride, " and padding ", options.padding, " must be at least 1 and 0");
-  Geometry g{.n = x[0],
-             .channels = x[1],
-             .h = x[2],
-             .w = x[3],
-             .outputs = weight[0],
-             .kh = weight[2],
-             .kw = weight[3],
-             .stride = options.stride,
-             .padding = options.padding};
+  Windows g{.n = x[0],
+            .channels = x[1],
+            .h = x[2],
+            .w = x[3],
+            .kh = weight[2],
+            .kw = weight[3],
+            .stride = options.stride,
+            .padding = options.padding};
+  // Checked one after the other: a padding may be too large to add.
+  check(options.padding <= std::numeric_limits<std::int32_t>::max(), ErrorKind::invalid_argument,
+        kCall, "padding ", options.padding, " is too large");
   const std::int64_t free_h = g.h + 2 * g.padding - g.kh, free_w = g.w + 2 * g.padding - g.kw;
   check(g.kh >= 1 && g.kw >= 1 && free_h >= 0 && free_w >= 0, ErrorKind::invalid_argument, kCall,
         "a kernel of ", weight, " does not fit x of ", x, " with padding ", g.padding);
   g.out_h = free_h / g.stride + 1;
   g.out_w = free_w / g.stride + 1;
-  return g;
+  return {g, weight[0]};
 }
 
 void check_floating(const Tensor& x, const Tensor& y, const char* call) {
@@ -51,32 +49,15 @@ void check_floating(const Tensor& x, const Tensor& y, const char* call) {
         to_string(x.dtype()), " and ", to_string(y.dtype()));
 }
 
-// Calls f(row of the columns, place, element of the image) for all that is not padding.
-template <class F>
-void for_each_under(const Geometry& g, F&& f) {
-  for (std::int64_t row = 0; row < g.under(); ++row) {
-    const std::int64_t channel = row / (g.kh * g.kw), p = row / g.kw % g.kh, q = row % g.kw;
-    for (std::int64_t i = 0; i < g.out_h; ++i) {
-      const std::int64_t y = i * g.stride + p - g.padding;
-      if (y < 0 || y >= g.h) continue;
-      for (std::int64_t j = 0; j < g.out_w; ++j) {
-        const std::int64_t x = j * g.stride + q - g.padding;
-        if (x >= 0 && x < g.w) f(row, i * g.out_w + j, (channel * g.h + y) * g.w + x);
-      }
-    }
-  }
+void check_gradient(const Tensor& dy, const Windows& g, std::int64_t outputs, const char* call) {
+  const Shape shape{g.n, outputs, g.out_h, g.out_w};
+  check(dy.shape() == shape, ErrorKind::invalid_argument, call, "a gradient of ", dy.shape(),
+        " for a result of ", shape);
 }
 
-// (under, places), of zeros where nothing is written.
-Tensor make_columns(const Geometry& g, DType dtype) {
-  return Tensor::zeros({g.under(), g.places()}, dtype);
-}
-
-template <class T>
-void fill_columns(const Geometry& g, T* columns, const T* image) {
-  for_each_under(g, [&](std::int64_t row, std::int64_t place, std::int64_t element) {
-    columns[row * g.places() + place] = image[element];
-  });
+std::byte* at(const Tensor& tensor, std::int64_t element) {
+  return static_cast<std::byte*>(tensor.data_ptr()) +
+         static_cast<std::size_t>(element) * item_size(tensor.dtype());
 }
 
 }  // namespace
@@ -84,143 +65,143 @@ void fill_columns(const Geometry& g, T* columns, const T* image) {
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& b,
               const Conv2dOptions& options) {
   check_floating(x, weight, "conv2d");
-  const Geometry g = geometry_of(x.shape(), weight.shape(), options);
+  const auto [windows, outputs] = geometry_of(x.shape(), weight.shape(), options);
   if (b.defined()) {
     check_floating(x, b, "conv2d");
-    check(b.shape() == Shape{g.outputs}, ErrorKind::invalid_argument, "conv2d", "bias of shape ",
+    check(b.shape() == Shape{outputs}, ErrorKind::invalid_argument, "conv2d", "bias of shape ",
           b.shape(), " does not fit weight of shape ", weight.shape());
   }
-  Tensor y = Tensor::empty({g.n, g.outputs, g.out_h, g.out_w}, x.dtype());
+  Tensor y = Tensor::empty({windows.n, outputs, windows.out_h, windows.out_w}, x.dtype());
   if (b.defined()) {
-    y.copy_(b.reshape({g.outputs, 1, 1}));
+    y.copy_(b.reshape({outputs, 1, 1}));
   } else {
     y.zero_();
   }
   const Tensor in = x.contiguous(), kernel = weight.contiguous();
-  const Tensor columns = make_columns(g, x.dtype());
-  visit_floating(x.dtype(), [&]<class T>() {
-    for (std::int64_t image = 0; image < g.n; ++image) {
-      fill_columns(g, columns.data<T>(), in.data<T>() + image * g.image());
-      y.device().matmul(y.dtype(), {.m = g.outputs,
-                                    .n = g.places(),
-                                    .k = g.under(),
-                                    .a = kernel.data_ptr(),
-                                    .b = columns.data_ptr(),
-                                    .c = y.data<T>() + image * g.outputs * g.places(),
-                                    .lda = g.under(),
-                                    .ldb = g.places(),
-                                    .ldc = g.places(),
-                                    .beta = 1});
-    }
-  });
+  const Windows& g = windows;
+  const Tensor columns = Tensor::empty({g.under(), g.places()}, x.dtype());
+  for (std::int64_t image = 0; image < g.n; ++image) {
+    y.device().unfold(y.dtype(), columns.data_ptr(), at(in, image * g.image()), g);
+    // y(outputs, places) += kernel(outputs, under) columns(under, places)
+    y.device().matmul(y.dtype(), {.m = outputs,
+                                  .n = g.places(),
+                                  .k = g.under(),
+                                  .a = kernel.data_ptr(),
+                                  .b = columns.data_ptr(),
+                                  .c = at(y, image * outputs * g.places()),
+                                  .lda = g.under(),
+                                  .ldb = g.places(),
+                                  .ldc = g.places(),
+                                  .beta = 1});
+  }
   return y;
 }
 
 Tensor conv2d_backward_x(const Tensor& dy, const Tensor& weight, const Shape& x,
                          const Conv2dOptions& options) {
   check_floating(dy, weight, "conv2d_backward_x");
-  const Geometry g = geometry_of(x, weight.shape(), options);
+  const auto [windows, outputs] = geometry_of(x, weight.shape(), options);
+  const Windows& g = windows;
+  check_gradient(dy, g, outputs, "conv2d_backward_x");
   Tensor dx = Tensor::zeros(x, dy.dtype());
   const Tensor gradient = dy.contiguous(), kernel = weight.contiguous();
-  const Tensor columns = make_columns(g, dy.dtype());
-  visit_floating(dy.dtype(), [&]<class T>() {
-    for (std::int64_t image = 0; image < g.n; ++image) {
-      // columns(under, places) = kernel(outputs, under)^T dy(outputs, places)
-      dx.device().matmul(dx.dtype(), {.m = g.under(),
-                                      .n = g.places(),
-                                      .k = g.outputs,
-                                      .a = kernel.data_ptr(),
-                                      .b = gradient.data<T>() + image * g.outputs * g.places(),
-                                      .c = columns.data_ptr(),
-                                      .lda = g.under(),
-                                      .ldb = g.places(),
-                                      .ldc = g.places(),
-                                      .transpose_a = true});
-      T* to = dx.data<T>() + image * g.image();
-      const T* from = columns.data<T>();
-      for_each_under(g, [&](std::int64_t row, std::int64_t place, std::int64_t element) {
-        to[element] += from[row * g.places() + place];
-      });
-    }
-  });
+  const Tensor columns = Tensor::empty({g.under(), g.places()}, dy.dtype());
+  for (std::int64_t image = 0; image < g.n; ++image) {
+    // columns(under, places) = kernel(outputs, under)^T dy(outputs, places)
+    dx.device().matmul(dx.dtype(), {.m = g.under(),
+                                    .n = g.places(),
+                                    .k = outputs,
+                                    .a = kernel.data_ptr(),
+                                    .b = at(gradient, image * outputs * g.places()),
+                                    .c = columns.data_ptr(),
+                                    .lda = g.under(),
+                                    .ldb = g.places(),
+                                    .ldc = g.places(),
+                                    .transpose_a = true});
+    dx.device().fold(dx.dtype(), at(dx, image * g.image()), columns.data_ptr(), g);
+  }
   return dx;
 }
 
-Tensor conv2d_backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight,
-                              const Conv2dOptions& options) {
-  check_floating(dy, x, "conv2d_backward_weight");
-  const Geometry g = geometry_of(x.shape(), weight, options);
-  Tensor dw = Tensor::zeros(weight, dy.dtype());
+void conv2d_backward_weight(const Tensor& dw, const Tensor& dy, const Tensor& x,
+                            const Conv2dOptions& options, bool add) {
+  constexpr const char* kCall = "conv2d_backward_weight";
+  check_floating(dy, x, kCall);
+  check_floating(dw, x, kCall);
+  const auto [windows, outputs] = geometry_of(x.shape(), dw.shape(), options);
+  const Windows& g = windows;
+  check_gradient(dy, g, outputs, kCall);
+  check_target(dw, kCall);
+  if (!add) dw.zero_();
   const Tensor gradient = dy.contiguous(), in = x.contiguous();
-  const Tensor columns = make_columns(g, dy.dtype());
-  visit_floating(dy.dtype(), [&]<class T>() {
-    for (std::int64_t image = 0; image < g.n; ++image) {
-      fill_columns(g, columns.data<T>(), in.data<T>() + image * g.image());
-      // dw(outputs, under) += dy(outputs, places) columns(under, places)^T
-      dw.device().matmul(dw.dtype(), {.m = g.outputs,
-                                      .n = g.under(),
-                                      .k = g.places(),
-                                      .a = gradient.data<T>() + image * g.outputs * g.places(),
-                                      .b = columns.data_ptr(),
-                                      .c = dw.data_ptr(),
-                                      .lda = g.places(),
-                                      .ldb = g.places(),
-                                      .ldc = g.under(),
-                                      .transpose_b = true,
-                                      .beta = 1});
-    }
-  });
-  return dw;
+  const Tensor columns = Tensor::empty({g.under(), g.places()}, dy.dtype());
+  for (std::int64_t image = 0; image < g.n; ++image) {
+    dw.device().unfold(dw.dtype(), columns.data_ptr(), at(in, image * g.image()), g);
+    // dw(outputs, under) += dy(outputs, places) columns(under, places)^T
+    dw.device().matmul(dw.dtype(), {.m = outputs,
+                                    .n = g.under(),
+                                    .k = g.places(),
+                                    .a = at(gradient, image * outputs * g.places()),
+                                    .b = columns.data_ptr(),
+                                    .c = dw.data_ptr(),
+                                    .lda = g.places(),
+                                    .ldb = g.places(),
+                                    .ldc = g.under(),
+                                    .transpose_b = true,
+                                    .beta = 1});
+  }
 }
 
+namespace {
+
+Windows pooling_windows(const Shape& x, std::int64_t kernel, std::int64_t stride) {
+  check(x.rank() == 4 && kernel >= 1 && stride >= 1 && x[2] >= kernel && x[3] >= kernel,
+        ErrorKind::invalid_argument, "max_pool2d", "needs x(n,c,h,w) that a kernel fits, given ", x,
+        ", kernel ", kernel, " and stride ", stride);
+  return {.n = x[0],
+          .channels = x[1],
+          .h = x[2],
+          .w = x[3],
+          .kh = kernel,
+          .kw = kernel,
+          .stride = stride,
+          .out_h = (x[2] - kernel) / stride + 1,
+          .out_w = (x[3] - kernel) / stride + 1};
+}
+
+}  // namespace
+
 Pooled max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t stride) {
-  constexpr const char* kCall = "max_pool2d";
-  check_floating(x, x, kCall);
-  check(x.rank() == 4 && kernel >= 1 && stride >= 1 && x.size(2) >= kernel && x.size(3) >= kernel,
-        ErrorKind::invalid_argument, kCall, "needs x(n,c,h,w) that a kernel fits, given ",
-        x.shape(), ", kernel ", kernel, " and stride ", stride);
-  const std::int64_t h = x.size(2), w = x.size(3);
-  const Shape shape{x.size(0), x.size(1), (h - kernel) / stride + 1, (w - kernel) / stride + 1};
+  check_floating(x, x, "max_pool2d");
+  const Windows g = pooling_windows(x.shape(), kernel, stride);
+  const Shape shape{g.n, g.channels, g.out_h, g.out_w};
   Pooled pooled{Tensor::empty(shape, x.dtype()), Tensor::empty(shape, DType::i64)};
   const Tensor in = x.contiguous();
-  visit_floating(x.dtype(), [&]<class T>() {
-    const auto below = [](T a, T b) { return a < b || (std::isnan(b) && !std::isnan(a)); };
-    T* value = pooled.values.data<T>();
-    std::int64_t* index = pooled.index.data<std::int64_t>();
-    for (std::int64_t plane = 0; plane < x.size(0) * x.size(1); ++plane) {
-      const T* from = in.data<T>() + plane * h * w;
-      for (std::int64_t i = 0; i < shape[2]; ++i) {
-        for (std::int64_t j = 0; j < shape[3]; ++j, ++value, ++index) {
-          *index = i * stride * w + j * stride;
-          for (std::int64_t p = 0; p < kernel; ++p) {
-            for (std::int64_t q = 0; q < kernel; ++q) {
-              const std::int64_t at = (i * stride + p) * w + j * stride + q;
-              if (below(from[*index], from[at])) *index = at;
-            }
-          }
-          *value = from[*index];
-        }
-      }
-    }
-  });
+  x.device().max_pool(x.dtype(), pooled.values.data_ptr(), pooled.index.data<std::int64_t>(),
+                      in.data_ptr(), g);
   return pooled;
 }
 
 Tensor max_pool2d_backward(const Tensor& dy, const Tensor& index, const Shape& x) {
   constexpr const char* kCall = "max_pool2d_backward";
   check_floating(dy, dy, kCall);
-  check(index.shape() == dy.shape() && x.rank() == 4, ErrorKind::invalid_argument, kCall,
-        "gradient ", dy.shape(), " and index ", index.shape(), " do not fit ", x);
+  check(index.shape() == dy.shape() && index.dtype() == DType::i64 && x.rank() == 4 &&
+            dy.rank() == 4 && dy.size(0) == x[0] && dy.size(1) == x[1],
+        ErrorKind::invalid_argument, kCall, "gradient ", dy.shape(), " and index ", index.shape(),
+        " do not fit ", x);
   Tensor dx = Tensor::zeros(x, dy.dtype());
-  const Tensor gradient = dy.contiguous();
-  const std::int64_t places = dy.size(2) * dy.size(3);
-  visit_floating(dy.dtype(), [&]<class T>() {
-    for (std::int64_t plane = 0; plane < x[0] * x[1]; ++plane) {
-      T* to = dx.data<T>() + plane * x[2] * x[3];
-      for (std::int64_t place = plane * places; place < (plane + 1) * places; ++place)
-        to[index.data<std::int64_t>()[place]] += gradient.data<T>()[place];
-    }
-  });
+  const Tensor gradient = dy.contiguous(), at = index.contiguous();
+  for (const std::int64_t element : at.span<std::int64_t>())
+    check(element >= 0 && element < x[2] * x[3], ErrorKind::invalid_argument, kCall, "index ",
+          element, " is outside a plane of ", x);
+  dx.device().max_pool_backward(dx.dtype(), dx.data_ptr(), gradient.data_ptr(),
+                                at.data<std::int64_t>(),
+                                {.n = x[0],
+                                 .channels = x[1],
+                                 .h = x[2],
+                                 .w = x[3],
+                                 .out_h = dy.size(2),
+                                 .out_w = dy.size(3)});
   return dx;
 }
 

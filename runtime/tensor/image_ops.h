@@ -18,11 +18,12 @@ struct Conv2dOptions {
 // where h' = (h + 2 padding - kh) / stride + 1, rounded down, and w' alike; b(o) may be undefined.
 [[nodiscard]] Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& b,
                             const Conv2dOptions& options);
-// The gradients of x and of weight, from that of the result.
+// The gradient of x, from that of the result.
 [[nodiscard]] Tensor conv2d_backward_x(const Tensor& dy, const Tensor& weight, const Shape& x,
                                        const Conv2dOptions& options);
-[[nodiscard]] Tensor conv2d_backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight,
-                                            const Conv2dOptions& options);
+// The gradient of weight written to dw, or added to it; dw is contiguous.
+void conv2d_backward_weight(const Tensor& dw, const Tensor& dy, const Tensor& x,
+                            const Conv2dOptions& options, bool add);
 
 // The largest of each kernel by kernel window, windows `stride` apart; what does not fill a window
 // is left out. `index`, i64, is where in its channel's h w elements it was, the first one if

@@ -45,4 +45,13 @@ inline std::int64_t last_axis(const Tensor& x, const char* op) {
   return x.size(-1);
 }
 
+// Of what an op is about to write to in place.
+inline void check_target(const Tensor& y, const char* op) {
+  check_operand(y, op);
+  check(y.is_contiguous() && !y.is_read_only(), ErrorKind::invalid_argument, op,
+        "what is written to, of shape ", y.shape(), ", is ",
+        y.is_read_only() ? "read-only" : "not contiguous");
+  y.storage()->count_write();
+}
+
 }  // namespace shoal::ops

@@ -46,7 +46,7 @@ Operand operand_of(const Tensor& matrix) {
   return {matrix.clone(), false, std::max<std::int64_t>(columns, 1)};
 }
 
-// c = a b + beta c, where c is contiguous.
+// c = a b + beta c, where c's rows have no gaps.
 void matmul_into(const Tensor& c, const Tensor& a, const Tensor& b, double beta) {
   const Operand left = operand_of(a), right = operand_of(b);
   c.device().matmul(c.dtype(), {.m = a.size(0),
@@ -82,8 +82,24 @@ Tensor sum_axis(const Tensor& x, int axis, const Shape& result) {
   if (y.numel() == 0) return y;
   const Tensor in = x.contiguous();
   const auto [outer, inner] = around(x.shape(), axis);
-  y.device().sum(y.dtype(), y.data_ptr(), in.data_ptr(), outer, x.shape()[axis], inner);
+  y.device().sum(y.dtype(), y.data_ptr(), in.data_ptr(), outer, x.shape()[axis], inner, false);
   return y;
+}
+
+// y(n,out) = b(out), in each row, if there is one.
+bool start_with_bias(const Tensor& y, const Tensor& b, const Tensor& w, const char* name) {
+  if (!b.defined()) return false;
+  check_alike(y, b, name);
+  check(b.shape() == Shape{w.size(0)}, ErrorKind::invalid_argument, name, "bias of shape ",
+        b.shape(), " does not fit w of shape ", w.shape());
+  y.copy_(b);
+  return true;
+}
+
+void check_linear(const Tensor& x, const Tensor& w, const char* name) {
+  check_alike(x, w, name);
+  check(x.rank() == 2 && w.rank() == 2 && x.size(1) == w.size(1), ErrorKind::invalid_argument, name,
+        "needs x(n,in) and w(out,in), given ", x.shape(), " and ", w.shape());
 }
 
 std::int64_t rows_of(const Tensor& x) { return x.size(-1) == 0 ? 0 : x.numel() / x.size(-1); }
@@ -141,20 +157,30 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   return c;
 }
 
+void addmm(const Tensor& c, const Tensor& a, const Tensor& b, double beta) {
+  constexpr const char* kName = "addmm";
+  check_alike(a, b, kName);
+  check_alike(a, c, kName);
+  check(a.rank() == 2 && b.rank() == 2 && a.size(1) == b.size(0) &&
+            c.shape() == Shape{a.size(0), b.size(1)},
+        ErrorKind::invalid_argument, kName, "needs c(m,n), a(m,k) and b(k,n), given ", c.shape(),
+        ", ", a.shape(), " and ", b.shape());
+  check(beta == 0 || beta == 1, ErrorKind::invalid_argument, kName, "beta is ", beta,
+        "; it must be 0 or 1");
+  check_target(c, kName);
+  matmul_into(c, may_overlap(a, c) ? a.clone() : a, may_overlap(b, c) ? b.clone() : b, beta);
+}
+
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) {
-  check_alike(x, w, "linear");
-  check(x.rank() == 2 && w.rank() == 2 && x.size(1) == w.size(1), ErrorKind::invalid_argument,
-        "linear", "needs x(n,in) and w(out,in), given ", x.shape(), " and ", w.shape());
+  check_linear(x, w, "linear");
   Tensor y = Tensor::empty({x.size(0), w.size(0)}, x.dtype());
-  if (!b.defined()) {
-    matmul_into(y, x, w.transpose(), 0);
-    return y;
-  }
-  check_alike(x, b, "linear");
-  check(b.shape() == Shape{w.size(0)}, ErrorKind::invalid_argument, "linear", "bias of shape ",
-        b.shape(), " does not fit w of shape ", w.shape());
-  y.copy_(b);
-  matmul_into(y, x, w.transpose(), 1);
+  matmul_into(y, x, w.transpose(), start_with_bias(y, b, w, "linear") ? 1 : 0);
+  return y;
+}
+
+Tensor linear_relu(const Tensor& x, const Tensor& w, const Tensor& b) {
+  Tensor y = linear(x, w, b);
+  y.device().unary(UnaryOp::relu, y.dtype(), y.data_ptr(), y.data_ptr(), y.numel());
   return y;
 }
 
@@ -173,6 +199,21 @@ Tensor sum(const Tensor& x, int axis, bool keepdim) {
     result.erase(axis);
   }
   return sum_axis(x, axis, result);
+}
+
+void add_sum(const Tensor& y, const Tensor& x, int axis, bool add) {
+  constexpr const char* kName = "add_sum";
+  check_alike(y, x, kName);
+  axis = normalize_axis(axis, x.rank(), kName);
+  Shape result = x.shape();
+  result.erase(axis);
+  check(y.shape() == result, ErrorKind::invalid_argument, kName, x.shape(), " summed over axis ",
+        axis, " does not fit ", y.shape());
+  check_target(y, kName);
+  if (y.numel() == 0) return;
+  const Tensor in = x.contiguous();
+  const auto [outer, inner] = around(x.shape(), axis);
+  y.device().sum(y.dtype(), y.data_ptr(), in.data_ptr(), outer, x.shape()[axis], inner, add);
 }
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
@@ -214,7 +255,7 @@ Tensor log_softmax_backward(const Tensor& dy, const Tensor& y) {
 
 void axpy(const Tensor& y, double alpha, const Tensor& x) {
   check_alike(y, x, "axpy");
-  check(y.is_contiguous(), ErrorKind::invalid_argument, "axpy", "y is not contiguous");
+  check_target(y, "axpy");
   check(broadcasts_to(x.shape(), y.shape()), ErrorKind::invalid_argument, "axpy", "x of shape ",
         x.shape(), " does not broadcast to y of shape ", y.shape());
   Tensor in = x.expand(y.shape()).contiguous();

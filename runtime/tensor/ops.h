@@ -40,9 +40,16 @@ namespace shoal::ops {
 // y(n,out) = x(n,in) w(out,in)^T + b(out); b may be undefined.
 [[nodiscard]] Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b);
 
+// max(linear(x, w, b), 0)
+[[nodiscard]] Tensor linear_relu(const Tensor& x, const Tensor& w, const Tensor& b);
+// c(m,n) = a(m,k) b(k,n) + beta c, in place; beta is 0 or 1.
+void addmm(const Tensor& c, const Tensor& a, const Tensor& b, double beta);
+
 // Of all elements, as a scalar tensor; along one axis, which disappears or stays with size 1.
 [[nodiscard]] Tensor sum(const Tensor& x);
 [[nodiscard]] Tensor sum(const Tensor& x, int axis, bool keepdim = false);
+// y = sum(x, axis), + y if `add`, in place.
+void add_sum(const Tensor& y, const Tensor& x, int axis, bool add);
 // Sums what broadcasting to x's shape had repeated: the inverse of expand, for gradients.
 // x itself where nothing had been.
 [[nodiscard]] Tensor sum_to(const Tensor& x, const Shape& shape);
@@ -66,6 +73,13 @@ struct Largest {
 [[nodiscard]] Tensor log_softmax(const Tensor& x);
 [[nodiscard]] Tensor log_softmax_backward(const Tensor& dy, const Tensor& y);
 
+// Of each row of x(n,c), with target t = targets(n)[row], i64: losses(n) = -log_softmax(x)[t] and
+// dx(n,c) = softmax(x), less 1 at t, in one pass. 0 where t is negative; none is as large as c.
+struct CrossEntropy {
+  Tensor losses, dx;
+};
+[[nodiscard]] CrossEntropy cross_entropy(const Tensor& x, const Tensor& targets);
+
 // The index of the largest element along the last axis, the first one if several; i64. NaN counts
 // as the largest, so that it does not go unseen.
 [[nodiscard]] Tensor argmax(const Tensor& x);
@@ -77,8 +91,10 @@ void add_at(const Tensor& y, const Tensor& index, double alpha);
 
 // y(…,d) = table(v,d)[index(…)], rows; `index` is i64, one outside [0, v) is refused.
 [[nodiscard]] Tensor gather_rows(const Tensor& table, const Tensor& index);
-// y(v,d)[index(…)] += rows(…,d), in place, in the order of the index.
-void add_rows(const Tensor& y, const Tensor& index, const Tensor& rows);
+// y(v,d)[index(…)] += alpha rows(…,d), in place, in the order of the index.
+void add_rows(const Tensor& y, const Tensor& index, const Tensor& rows, double alpha = 1);
+// y(b,d)[i] = alpha times the sum of table(v,d)[index(b,n)[i, j]] over j.
+[[nodiscard]] Tensor sum_bags(const Tensor& table, const Tensor& index, double alpha = 1);
 
 // y += alpha x, in place, with x broadcast to y.
 void axpy(const Tensor& y, double alpha, const Tensor& x);

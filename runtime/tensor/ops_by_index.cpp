@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "shoal/runtime/device/dispatch.h"
 #include "shoal/runtime/tensor/operands.h"
@@ -138,9 +137,26 @@ Tensor take(const Tensor& x, const Tensor& index) {
 }
 
 void add_at(const Tensor& y, const Tensor& index, double alpha) {
-  check(y.is_contiguous(), ErrorKind::invalid_argument, "add_at", "y is not contiguous");
   const std::int64_t* at = checked_index(y, index, "add_at");
+  check_target(y, "add_at");
   y.device().add_at(y.dtype(), y.data_ptr(), alpha, at, y.size(0), y.size(1));
+}
+
+CrossEntropy cross_entropy(const Tensor& x, const Tensor& targets) {
+  constexpr const char* kName = "cross_entropy";
+  check_operand(x, kName);
+  check(targets.defined() && x.rank() == 2 && targets.dtype() == DType::i64 &&
+            targets.shape() == Shape{x.size(0)},
+        ErrorKind::invalid_argument, kName, "needs x(n,c) and i64 targets(n), given ", x.shape());
+  const Tensor in = x.contiguous(), of = targets.contiguous();
+  const auto each = of.span<std::int64_t>();
+  for (std::size_t row = 0; row < each.size(); ++row)
+    check(each[row] < x.size(1), ErrorKind::invalid_argument, kName, "target ", each[row],
+          " of row ", row, " is outside [0, ", x.size(1), ")");
+  CrossEntropy y{Tensor::empty({x.size(0)}, x.dtype()), Tensor::empty(x.shape(), x.dtype())};
+  x.device().cross_entropy(x.dtype(), y.losses.data_ptr(), y.dx.data_ptr(), in.data_ptr(),
+                           each.data(), x.size(0), x.size(1));
+  return y;
 }
 
 Tensor gather_rows(const Tensor& table, const Tensor& index) {
@@ -149,35 +165,34 @@ Tensor gather_rows(const Tensor& table, const Tensor& index) {
   shape.push_back(table.size(1));
   Tensor y = Tensor::empty(shape, table.dtype());
   const Tensor in = table.contiguous();
-  const std::size_t row_bytes = static_cast<std::size_t>(table.size(1)) * item_size(table.dtype());
-  if (row_bytes == 0) return y;
-  auto* to = static_cast<std::byte*>(y.data_ptr());
-  const auto* from = static_cast<const std::byte*>(in.data_ptr());
-  for (const std::int64_t row : at.span<std::int64_t>()) {
-    std::memcpy(to, from + static_cast<std::size_t>(row) * row_bytes, row_bytes);
-    to += row_bytes;
-  }
+  y.device().gather_rows(y.dtype(), y.data_ptr(), in.data_ptr(), at.data<std::int64_t>(),
+                         at.numel(), table.size(1));
   return y;
 }
 
-void add_rows(const Tensor& y, const Tensor& index, const Tensor& rows) {
+void add_rows(const Tensor& y, const Tensor& index, const Tensor& rows, double alpha) {
   const Tensor at = checked_rows(y, index, "add_rows");
   check_alike(y, rows, "add_rows");
   Shape shape = index.shape();
   shape.push_back(y.size(1));
-  check(y.is_contiguous() && rows.shape() == shape, ErrorKind::invalid_argument, "add_rows",
-        "rows of shape ", rows.shape(), " for a contiguous y of shape ", y.shape(),
-        " and index of shape ", index.shape());
+  check(rows.shape() == shape, ErrorKind::invalid_argument, "add_rows", "rows of shape ",
+        rows.shape(), " for a y of shape ", y.shape(), " and index of shape ", index.shape());
+  check_target(y, "add_rows");
   const Tensor in = rows.contiguous();
-  const std::int64_t d = y.size(1);
-  if (d == 0) return;
-  visit_floating(y.dtype(), [&]<class T>() {
-    const T* from = in.data<T>();
-    for (const std::int64_t row : at.span<std::int64_t>()) {
-      y.device().axpy(y.dtype(), y.data<T>() + row * d, 1, from, d);
-      from += d;
-    }
-  });
+  y.device().add_rows(y.dtype(), y.data_ptr(), alpha, in.data_ptr(), at.data<std::int64_t>(),
+                      nullptr, at.numel(), y.size(1));
+}
+
+Tensor sum_bags(const Tensor& table, const Tensor& index, double alpha) {
+  constexpr const char* kName = "sum_bags";
+  const Tensor at = checked_rows(table, index, kName);
+  check(at.rank() == 2, ErrorKind::invalid_argument, kName, "needs an index(bags, size), given ",
+        at.shape());
+  Tensor y = Tensor::empty({at.size(0), table.size(1)}, table.dtype());
+  const Tensor in = table.contiguous();
+  y.device().sum_bags(y.dtype(), y.data_ptr(), alpha, in.data_ptr(), at.data<std::int64_t>(),
+                      at.size(0), at.size(1), table.size(1));
+  return y;
 }
 
 }  // namespace shoal::ops

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 #include <utility>
 
@@ -16,6 +17,12 @@ double Generator::uniform(double low, double high) {
   const double drawn = low + (high - low) * unit;
   // The sum may round up to the end, which is not in the range.
   return drawn < high ? drawn : std::nextafter(high, low);
+}
+
+double Generator::normal() {
+  // 1 - u is above 0, so that its logarithm is finite.
+  const double radius = std::sqrt(-2 * std::log(1 - uniform(0, 1)));
+  return radius * std::cos(2 * std::numbers::pi * uniform(0, 1));
 }
 
 std::uint64_t Generator::below(std::uint64_t bound) {

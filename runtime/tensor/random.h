@@ -17,6 +17,10 @@ class Generator {
   // unless low <= high and their distance is finite.
   [[nodiscard]] double uniform(double low, double high);
 
+  // From the normal distribution of mean 0 and deviation 1, by the method of Box and Muller; two
+  // draws of the engine for each.
+  [[nodiscard]] double normal();
+
   // In [0, bound), each equally likely; bound is at least 1. Throws Error(invalid_argument) for 0.
   [[nodiscard]] std::uint64_t below(std::uint64_t bound);
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 
+#include "shoal/runtime/base/block_cache.h"
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/shm/segment_pool.h"
 
@@ -49,7 +50,7 @@ std::mutex& lock_of(const Storage* storage) {
 void prepare_sharing_for_fork() { (void)sharing_locks(); }
 
 std::shared_ptr<Storage> Storage::allocate(std::size_t nbytes, Device& device) {
-  auto storage = std::make_shared<Storage>(Key{}, device);
+  auto storage = std::allocate_shared<Storage>(CacheAllocator<Storage>(), Key{}, device);
   if (nbytes > 0) storage->data_ = static_cast<std::byte*>(device.allocate(nbytes));
   storage->nbytes_ = nbytes;
   return storage;
@@ -72,7 +73,7 @@ std::shared_ptr<Storage> Storage::allocate_shared(std::size_t nbytes, SharingStr
 }
 
 std::shared_ptr<Storage> Storage::over(std::shared_ptr<SharedBlock> block, bool read_only) {
-  auto storage = std::make_shared<Storage>(Key{}, cpu());
+  auto storage = std::allocate_shared<Storage>(CacheAllocator<Storage>(), Key{}, cpu());
   // Who may not write has a mapping that takes no writes; the type stays that of all storages.
   storage->data_ = read_only ? const_cast<std::byte*>(block->read_only_data()) : block->data();
   storage->nbytes_ = block->nbytes();
@@ -86,7 +87,7 @@ std::shared_ptr<Storage> Storage::borrow(void* data, std::size_t nbytes,
                                          std::shared_ptr<void> lender) {
   check(lender != nullptr && (data != nullptr || nbytes == 0), ErrorKind::invalid_argument,
         "Storage::borrow", "needs a lender, and memory for ", nbytes, " bytes");
-  auto storage = std::make_shared<Storage>(Key{}, cpu());
+  auto storage = std::allocate_shared<Storage>(CacheAllocator<Storage>(), Key{}, cpu());
   storage->data_ = static_cast<std::byte*>(data);
   storage->nbytes_ = nbytes;
   storage->lender_ = std::move(lender);
@@ -101,7 +102,7 @@ void Storage::give_back_private() noexcept {
   if (lender_ != nullptr) {
     lender_.reset();
   } else if (data_ != nullptr) {
-    device_->deallocate(data_);
+    device_->deallocate(data_, nbytes_);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "shoal/runtime/device/device.h"
@@ -52,6 +53,14 @@ class Storage {
   [[nodiscard]] Device& device() const { return *device_; }
   [[nodiscard]] bool is_read_only() const { return read_only_; }
 
+  // Changes whenever a call of Shoal's writes to the bytes through this storage; what is written
+  // through data(), or by other processes, does not count. So who keeps a value for later can tell
+  // that it is no longer what it was.
+  [[nodiscard]] std::uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  // Relaxed, and no read-modify-write: two writers at once may count as one, which is a change
+  // still.
+  void count_write() { version_.store(version() + 1, std::memory_order_relaxed); }
+
   // Moves the bytes into shared memory, once; later calls, whatever their strategy, do nothing.
   // A storage of no bytes becomes shared without any memory. On failure nothing has changed.
   // Several threads may call it at once.
@@ -69,6 +78,7 @@ class Storage {
   std::size_t nbytes_ = 0;
   std::atomic<bool> shared_{false};  // released once data_ and block_ are set
   bool read_only_ = false;
+  std::atomic<std::uint32_t> version_{0};
   std::shared_ptr<SharedBlock> block_;
   std::shared_ptr<void> lender_;
 };

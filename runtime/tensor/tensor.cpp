@@ -59,6 +59,14 @@ Tensor Tensor::uniform(const Shape& shape, double low, double high, Generator& g
   return result;
 }
 
+Tensor Tensor::normal(const Shape& shape, Generator& generator, DType dtype) {
+  check(dtype == DType::f32 || dtype == DType::f64, ErrorKind::invalid_argument, "Tensor::normal",
+        "draws f32 and f64, not ", to_string(dtype));
+  const Tensor drawn = empty(shape, DType::f64);
+  for (double& element : drawn.span<double>()) element = generator.normal();
+  return drawn.to(dtype);
+}
+
 Tensor Tensor::empty_shared(const Shape& shape, DType dtype, SharingStrategy strategy) {
   return over(Storage::allocate_shared(bytes_for(shape, dtype), strategy, Contents::undefined),
               dtype, shape, contiguous_strides(shape));
@@ -168,6 +176,7 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
         source.shape_, " does not broadcast to ", shape_);
   const Tensor from = source.expand(shape_);
   if (numel_ == 0) return *this;
+  storage_->count_write();
   const bool dense_both = is_contiguous() && from.is_contiguous();
   if (dense_both && from.dtype_ == dtype_) {
     device().copy(data_ptr(), from.data_ptr(), nbytes());
@@ -193,6 +202,7 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
 const Tensor& Tensor::fill_(double value) const {
   check_defined("Tensor::fill_");
   check_writable("Tensor::fill_");
+  storage_->count_write();
   if (is_contiguous()) {
     device().fill(dtype_, data_ptr(), value, numel_);
     return *this;

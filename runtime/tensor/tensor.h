@@ -41,7 +41,10 @@ class Tensor {
   // Uniform in [low, high), f32 or f64.
   [[nodiscard]] static Tensor uniform(const Shape& shape, double low, double high,
                                       Generator& generator, DType dtype = DType::f32);
-  // The same in shared memory at once, which saves the copy that share_memory makes. Throw as
+  // From the normal distribution of mean 0 and deviation 1, f32 or f64.
+  [[nodiscard]] static Tensor normal(const Shape& shape, Generator& generator,
+                                     DType dtype = DType::f32);
+  // Those above in shared memory at once, which saves the copy that share_memory makes. Throw as
   // SegmentPool::allocate does.
   [[nodiscard]] static Tensor empty_shared(const Shape& shape, DType dtype = DType::f32,
                                            SharingStrategy strategy = get_sharing_strategy());

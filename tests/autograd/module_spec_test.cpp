@@ -26,6 +26,12 @@ TEST(ModuleSpec, ReadsNamesNumbersAndModules) {
   EXPECT_EQ(spec.modules[1].numbers, std::vector<std::int64_t>{3});
 }
 
+TEST(ModuleSpec, TellsRealsFromIntegers) {
+  const ModuleSpec spec = parse_module_spec("A(0.5, 1, -2.5e-3, 3e2)");
+  EXPECT_EQ(spec.reals, (std::vector<double>{0.5, -2.5e-3, 300}));
+  EXPECT_EQ(spec.numbers, std::vector<std::int64_t>{1});
+}
+
 TEST(ModuleSpec, AllowsBlanksAnywhereBetween) {
   const ModuleSpec spec = parse_module_spec(" \tA\n( 1 ,B ( ) ) ");
   EXPECT_EQ(spec.name, "A");
@@ -51,7 +57,8 @@ TEST(ModuleSpec, PointsAtTheColumnOfAMistake) {
       {"A(1,)", "column 5:", "a name"},
       {"A(,1)", "column 3:", "a name"},
       {"A(1x)", "column 4:", "found 'x'"},
-      {"A(1.5)", "column 4:", "found '.'"},
+      {"A(1.5.2)", "column 6:", "found '.'"},
+      {"A(1e999)", "column 3:", "a finite number"},
       {"A(-)", "column 3:", "an integer of 64 bits"},
       {"A(9223372036854775808)", "column 3:", "an integer of 64 bits"},
       {"A() B()", "column 5:", "the end"},
@@ -77,7 +84,10 @@ TEST(ModuleSpec, IsAtMost64LevelsDeep) {
 
 TEST(MakeModule, ReadsWhatSpecWrites) {
   const std::string text =
-      "Sequential(Flatten(), Linear(6, 4), Sequential(ReLU(), Linear(4, 2)), Sequential())";
+      "Sequential(Conv2d(1, 2, 3, 1, 0), MaxPool2d(2, 2), Dropout2d(0.25), Flatten(), Linear(6, "
+      "4), "
+      "Sequential(ReLU(), Linear(4, 2), Tanh(), Sigmoid(), Dropout(0.5)), Embedding(4, 3), "
+      "Embedding(4, 3, 1), EmbeddingBag(4, 3, 1, 0), Sequential())";
   Generator generator(1);
   EXPECT_EQ(make_module(text, generator)->spec(), text);
 }
@@ -95,7 +105,7 @@ TEST(MakeModule, RefusesUnknownNamesAndArgumentsThatDoNotFit) {
     Generator generator(1);
     static_cast<void>(make_module(text, generator));
   };
-  expect_error(kMisuse, {"Tanh", "ReLU", "register_module_factory"}, [&] { make("Tanh()"); });
+  expect_error(kMisuse, {"GELU", "ReLU", "register_module_factory"}, [&] { make("GELU()"); });
   expect_error(kMisuse, {"Linear takes 2", "given 1"}, [&] { make("Linear(3)"); });
   expect_error(kMisuse, {"Linear takes 2"}, [&] { make("Linear(3, 4, ReLU())"); });
   expect_error(kMisuse, {"Linear", "0"}, [&] { make("Sequential(Linear(0, 4))"); });

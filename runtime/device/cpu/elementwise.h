@@ -1,0 +1,117 @@
+#pragma once
+
+// One element at a time. Included as spans.h is.
+
+#include "shoal/runtime/device/cpu/spans.h"
+#include "shoal/runtime/device/device.h"
+
+namespace shoal::SHOAL_CPU_SET {
+
+template <class T>
+void unary(UnaryOp op, T* y, const T* x, std::int64_t n) {
+  auto out = span_of<T>(y, n);
+  const auto in = span_of<T>(x, n);
+  switch (op) {
+    case UnaryOp::negate:
+      out = -in;
+      break;
+    // Not max(0, x): a NaN must stay one.
+    case UnaryOp::relu:
+      out = (in < T{0}).select(T{0}, in);
+      break;
+    case UnaryOp::square:
+      out = in.square();
+      break;
+    case UnaryOp::abs:
+      out = in.abs();
+      break;
+    case UnaryOp::sign:
+      out = in.sign();
+      break;
+    case UnaryOp::exp:
+      out = in.exp();
+      break;
+    case UnaryOp::log:
+      out = in.log();
+      break;
+    case UnaryOp::sqrt:
+      out = in.sqrt();
+      break;
+    // exp may overflow to infinity, which is right: 1 / (1 + inf) = 0.
+    case UnaryOp::sigmoid:
+      out = (T{1} + (-in).exp()).inverse();
+      break;
+    case UnaryOp::tanh:
+      out = in.tanh();
+      break;
+  }
+}
+
+template <class T>
+void binary(BinaryOp op, T* y, const T* a, const T* b, std::int64_t n) {
+  auto out = span_of<T>(y, n);
+  const auto left = span_of<T>(a, n), right = span_of<T>(b, n);
+  switch (op) {
+    case BinaryOp::add:
+      out = left + right;
+      break;
+    case BinaryOp::subtract:
+      out = left - right;
+      break;
+    case BinaryOp::multiply:
+      out = left * right;
+      break;
+    case BinaryOp::divide:
+      out = left / right;
+      break;
+    case BinaryOp::relu_backward:
+      for (std::int64_t i = 0; i < n; ++i) y[i] = b[i] > T{0} ? a[i] : T{0};
+      break;
+    case BinaryOp::sigmoid_backward:
+      out = left * right * (T{1} - right);
+      break;
+    case BinaryOp::tanh_backward:
+      out = left * (T{1} - right.square());
+      break;
+  }
+}
+
+// The formula of optim/sgd.h, each operation rounded by itself as in PyTorch's loop over whole
+// tensors, so that all instruction sets give the same bits.
+template <class T>
+void step_plain(T lr, T* w, const T* g, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) w[i] -= lr * g[i];
+}
+
+template <class T>
+void step_sgd(const SgdStep& s, T* w, const T* g, T* velocity, std::int64_t n) {
+  const T lr = static_cast<T>(s.lr), mu = static_cast<T>(s.momentum);
+  if (mu == 0 && s.weight_decay == 0) {
+    step_plain(s.maximize ? -lr : lr, w, g, n);
+    return;
+  }
+  const T keep = static_cast<T>(1 - s.dampening), decay = static_cast<T>(s.weight_decay);
+  const T sign = s.maximize ? T{-1} : T{1};
+  const auto gradient = [&](std::int64_t i) { return sign * g[i] + decay * w[i]; };
+  if (mu == 0) {
+    for (std::int64_t i = 0; i < n; ++i) w[i] -= lr * gradient(i);
+  } else if (s.first) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      velocity[i] = gradient(i);
+      w[i] -= lr * (s.nesterov ? velocity[i] + mu * velocity[i] : velocity[i]);
+    }
+  } else if (s.nesterov) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T d = gradient(i);
+      velocity[i] = mu * velocity[i] + keep * d;
+      w[i] -= lr * (d + mu * velocity[i]);
+    }
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) {
+      velocity[i] = mu * velocity[i] + keep * gradient(i);
+      w[i] -= lr * velocity[i];
+    }
+  }
+}
+
+}  // namespace shoal::SHOAL_CPU_SET

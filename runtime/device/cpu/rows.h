@@ -1,0 +1,104 @@
+#pragma once
+
+// Sums, and what concerns rows. Included as spans.h is.
+
+#include <cmath>
+
+#include "shoal/runtime/device/cpu/spans.h"
+
+namespace shoal::SHOAL_CPU_SET {
+
+template <class T>
+void add_bias_relu(T* y, const T* b, std::int64_t rows, std::int64_t n) {
+  const auto bias = span_of<T>(b, n);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    auto row = span_of<T>(y + r * n, n);
+    row = (row + bias < T{0}).select(T{0}, row + bias);
+  }
+}
+
+template <class T>
+void sum(T* y, const T* x, std::int64_t outer, std::int64_t n, std::int64_t inner, bool add) {
+  for (std::int64_t o = 0; o < outer; ++o) {
+    const auto block = rows_of<T>(x + o * n * inner, n, inner);
+    auto out = span_of<T>(y + o * inner, inner);
+    if (!add) out.setZero();
+    if (inner == 1) {
+      out[0] += block.sum();
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) out += block.row(i).transpose();
+    }
+  }
+}
+
+template <class T>
+void log_softmax(T* y, const T* x, std::int64_t rows, std::int64_t n) {
+  auto out = rows_of<T>(y, rows, n);
+  const auto in = rows_of<T>(x, rows, n);
+  for (std::int64_t r = 0; r < rows && n > 0; ++r) {
+    const T top = in.row(r).maxCoeff();
+    out.row(r) = in.row(r) - top;
+    out.row(r) -= std::log(out.row(r).exp().sum());
+  }
+}
+
+template <class T>
+void log_softmax_backward(T* dx, const T* dy, const T* y, std::int64_t rows, std::int64_t n) {
+  auto out = rows_of<T>(dx, rows, n);
+  const auto gradient = rows_of<T>(dy, rows, n), logp = rows_of<T>(y, rows, n);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T total = gradient.row(r).sum();
+    out.row(r) = gradient.row(r) - logp.row(r).exp() * total;
+  }
+}
+
+template <class T>
+void cross_entropy(T* loss, T* dx, const T* x, const std::int64_t* targets, std::int64_t rows,
+                   std::int64_t n) {
+  auto out = rows_of<T>(dx, rows, n);
+  const auto in = rows_of<T>(x, rows, n);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t t = targets[r];
+    if (t < 0) {
+      loss[r] = T{0};
+      out.row(r).setZero();
+      continue;
+    }
+    const T top = in.row(r).maxCoeff();
+    out.row(r) = (in.row(r) - top).exp();
+    const T total = out.row(r).sum();
+    loss[r] = std::log(total) - (in(r, t) - top);
+    out.row(r) /= total;
+    out(r, t) -= T{1};
+  }
+}
+
+template <class T>
+void gather_rows(T* y, const T* table, const std::int64_t* index, std::int64_t count,
+                 std::int64_t d) {
+  for (std::int64_t i = 0; i < count; ++i)
+    span_of<T>(y + i * d, d) = span_of<T>(table + index[i] * d, d);
+}
+
+template <class T>
+void add_rows(T* table, T alpha, const T* rows, const std::int64_t* index,
+              const std::int64_t* source, std::int64_t count, std::int64_t d) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t from = source == nullptr ? i : source[i];
+    span_of<T>(table + index[i] * d, d) += alpha * span_of<T>(rows + from * d, d);
+  }
+}
+
+template <class T>
+void sum_bags(T* y, T alpha, const T* table, const std::int64_t* index, std::int64_t bags,
+              std::int64_t size, std::int64_t d) {
+  for (std::int64_t bag = 0; bag < bags; ++bag) {
+    auto out = span_of<T>(y + bag * d, d);
+    out.setZero();
+    for (std::int64_t i = bag * size; i < (bag + 1) * size; ++i)
+      out += span_of<T>(table + index[i] * d, d);
+    if (alpha != 1) out *= alpha;
+  }
+}
+
+}  // namespace shoal::SHOAL_CPU_SET
