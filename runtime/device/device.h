@@ -96,10 +96,6 @@ class Device {
 
   virtual void matmul(DType dtype, const Matmul& product) = 0;
 
-  // y(rows, n) = max(y + b(n), 0).
-  virtual void add_bias_relu(DType dtype, void* y, const void* b, std::int64_t rows,
-                             std::int64_t n) = 0;
-
   // y(outer, inner) = sum over the middle axis of x(outer, n, inner), + y if `add`.
   virtual void sum(DType dtype, void* y, const void* x, std::int64_t outer, std::int64_t n,
                    std::int64_t inner, bool add) = 0;

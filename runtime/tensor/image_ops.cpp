@@ -6,11 +6,14 @@
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/device/device.h"
 #include "shoal/runtime/tensor/operands.h"
+#include "shoal/runtime/tensor/ops.h"
 
 // A convolution of one image is a product with its columns: a matrix with a column for each place
 // of the kernel, which has what lies under it there. One image's at a time is held.
 namespace shoal::ops {
 namespace {
+
+constexpr std::int64_t kRegister = 16;  // f32 of the widest
 
 struct Geometry {
   Windows windows;
@@ -132,23 +135,33 @@ void conv2d_backward_weight(const Tensor& dw, const Tensor& dy, const Tensor& x,
   const Windows& g = windows;
   check_gradient(dy, g, outputs, kCall);
   check_target(dw, kCall);
-  if (!add) dw.zero_();
   const Tensor gradient = dy.contiguous(), in = x.contiguous();
-  const Tensor columns = Tensor::empty({g.under(), g.places()}, dy.dtype());
+  // Columns of zeros make the sums as wide as whole registers, which is twice as fast for few.
+  const std::int64_t padded = (g.under() + kRegister - 1) / kRegister * kRegister;
+  const Tensor columns = Tensor::empty({padded, g.places()}, dy.dtype());
+  columns.slice(0, g.under(), padded).zero_();
+  const Tensor sums = Tensor::empty({outputs, padded}, dy.dtype());
+  if (g.n == 0) sums.zero_();
   for (std::int64_t image = 0; image < g.n; ++image) {
     dw.device().unfold(dw.dtype(), columns.data_ptr(), at(in, image * g.image()), g);
-    // dw(outputs, under) += dy(outputs, places) columns(under, places)^T
+    // sums(outputs, under) += dy(outputs, places) columns(under, places)^T
     dw.device().matmul(dw.dtype(), {.m = outputs,
-                                    .n = g.under(),
+                                    .n = padded,
                                     .k = g.places(),
                                     .a = at(gradient, image * outputs * g.places()),
                                     .b = columns.data_ptr(),
-                                    .c = dw.data_ptr(),
+                                    .c = sums.data_ptr(),
                                     .lda = g.places(),
                                     .ldb = g.places(),
-                                    .ldc = g.under(),
+                                    .ldc = padded,
                                     .transpose_b = true,
-                                    .beta = 1});
+                                    .beta = image == 0 ? 0.0 : 1.0});
+  }
+  const Tensor matrix = dw.view({outputs, g.under()}), sum = sums.slice(1, 0, g.under());
+  if (add) {
+    axpy(matrix, 1, sum);
+  } else {
+    matrix.copy_(sum);
   }
 }
 
@@ -191,9 +204,7 @@ Tensor max_pool2d_backward(const Tensor& dy, const Tensor& index, const Shape& x
         " do not fit ", x);
   Tensor dx = Tensor::zeros(x, dy.dtype());
   const Tensor gradient = dy.contiguous(), at = index.contiguous();
-  for (const std::int64_t element : at.span<std::int64_t>())
-    check(element >= 0 && element < x[2] * x[3], ErrorKind::invalid_argument, kCall, "index ",
-          element, " is outside a plane of ", x);
+  check_below(at, x[2] * x[3], kCall);
   dx.device().max_pool_backward(dx.dtype(), dx.data_ptr(), gradient.data_ptr(),
                                 at.data<std::int64_t>(),
                                 {.n = x[0],

@@ -45,6 +45,20 @@ inline std::int64_t last_axis(const Tensor& x, const char* op) {
   return x.size(-1);
 }
 
+// That every element of an i64 index, contiguous, is in [0, end).
+inline void check_below(const Tensor& index, std::int64_t end, const char* op) {
+  const auto each = index.span<std::int64_t>();
+  // Negative ones are large when unsigned. No early end, so that it takes whole registers.
+  bool all = true;
+  for (const std::int64_t i : each)
+    all &= static_cast<std::uint64_t>(i) < static_cast<std::uint64_t>(end);
+  if (all) [[likely]]
+    return;
+  for (std::size_t i = 0; i < each.size(); ++i)
+    check(each[i] >= 0 && each[i] < end, ErrorKind::invalid_argument, op, "index ", each[i],
+          " at place ", i, " is outside [0, ", end, ")");
+}
+
 // Of what an op is about to write to in place.
 inline void check_target(const Tensor& y, const char* op) {
   check_operand(y, op);

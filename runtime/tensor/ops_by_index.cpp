@@ -16,12 +16,8 @@ const std::int64_t* checked_index(const Tensor& x, const Tensor& index, const ch
         ErrorKind::invalid_argument, op, "needs x(n,c) and i64 index(n), given ", x.shape(),
         " and ", to_string(index.dtype()), " ", index.shape());
   check(index.is_contiguous(), ErrorKind::invalid_argument, op, "index is not contiguous");
-  const auto values = index.span<std::int64_t>();
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    check(values[i] >= 0 && values[i] < x.size(1), ErrorKind::invalid_argument, op, "index ",
-          values[i], " of row ", i, " is outside [0, ", x.size(1), ")");
-  }
-  return values.data();
+  check_below(index, x.size(1), op);
+  return index.data<std::int64_t>();
 }
 
 // The index, contiguous, of rows of a table(v,d).
@@ -31,11 +27,7 @@ Tensor checked_rows(const Tensor& table, const Tensor& index, const char* op) {
         ErrorKind::invalid_argument, op, "needs a table(v,d) and an i64 index, given ",
         table.shape(), " and ", index.defined() ? to_string(index.dtype()) : "an undefined one");
   Tensor at = index.contiguous();
-  const auto rows = at.span<std::int64_t>();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    check(rows[i] >= 0 && rows[i] < table.size(0), ErrorKind::invalid_argument, op, "index ",
-          rows[i], " at place ", i, " is outside [0, ", table.size(0), ")");
-  }
+  check_below(at, table.size(0), op);
   return at;
 }
 
@@ -149,10 +141,12 @@ CrossEntropy cross_entropy(const Tensor& x, const Tensor& targets) {
             targets.shape() == Shape{x.size(0)},
         ErrorKind::invalid_argument, kName, "needs x(n,c) and i64 targets(n), given ", x.shape());
   const Tensor in = x.contiguous(), of = targets.contiguous();
+  const std::int64_t n = x.size(1);
   const auto each = of.span<std::int64_t>();
-  for (std::size_t row = 0; row < each.size(); ++row)
-    check(each[row] < x.size(1), ErrorKind::invalid_argument, kName, "target ", each[row],
-          " of row ", row, " is outside [0, ", x.size(1), ")");
+  const auto wrong = std::ranges::find_if(each, [n](std::int64_t target) { return target >= n; });
+  check(wrong == each.end(), ErrorKind::invalid_argument, kName, "target ",
+        wrong == each.end() ? 0 : *wrong, " of row ", wrong - each.begin(), " is outside [0, ", n,
+        ")");
   CrossEntropy y{Tensor::empty({x.size(0)}, x.dtype()), Tensor::empty(x.shape(), x.dtype())};
   x.device().cross_entropy(x.dtype(), y.losses.data_ptr(), y.dx.data_ptr(), in.data_ptr(),
                            each.data(), x.size(0), x.size(1));

@@ -81,10 +81,7 @@ void SparseRows::check_rows_of(const Tensor& table, const char* call) const {
   check(table.rank() == 2 && table.size(1) == rows_.size(1) && table.is_contiguous(),
         ErrorKind::invalid_argument, call, "rows of ", rows_.size(1), " for a table of ",
         table.shape());
-  const std::int64_t* index = index_.data<std::int64_t>();
-  for (std::int64_t i = 0; i < count_; ++i)
-    check(index[i] >= 0 && index[i] < table.size(0), ErrorKind::invalid_argument, call, "index ",
-          index[i], " is outside [0, ", table.size(0), ")");
+  ops::check_below(index(), table.size(0), call);
 }
 
 void SparseRows::coalesce() {

@@ -25,6 +25,8 @@ void copy_axes(T* to, const T* from, std::span<const CopyAxis> axes) {
       copy_axes(to + i * to_stride, from + i * from_stride, axes.subspan(1));
   } else if (to_stride == 1 && from_stride == 1) {
     std::memcpy(to, from, static_cast<std::size_t>(size) * sizeof(T));
+  } else if (to_stride == 1 && from_stride == 0) {
+    std::fill_n(to, size, *from);
   } else {
     for (std::int64_t i = 0; i < size; ++i) to[i * to_stride] = from[i * from_stride];
   }

@@ -2,6 +2,8 @@
 
 // Windows over images. Included as spans.h is.
 
+#include <cstring>
+
 #include "shoal/runtime/device/cpu/spans.h"
 #include "shoal/runtime/device/device.h"
 
@@ -22,81 +24,183 @@ inline Inside inside(std::int64_t q, std::int64_t size, std::int64_t places, con
   return in;
 }
 
-// Calls f(row of columns, row of the image, count, first place, first element) for each piece of
-// the columns that is in the image, and z(row of columns, first, last) for each that is not.
-template <class F, class Z>
-void for_each_piece(const Windows& s, F f, Z z) {
-  std::int64_t row = 0;
+// What lies under one element of the kernel: `rows` by `columns` places that are in the image, the
+// first of which is element `from` of the image and `to` of the columns.
+struct Patch {
+  std::int64_t rows = 0, columns = 0, from = 0, to = 0;
+};
+
+// Calls f(patch, first of the columns) for each element of the kernel, under which lie all places
+// from the first on, patch or padding.
+template <class F>
+void for_each_patch(const Windows& s, F f) {
+  std::int64_t first = 0;
   for (std::int64_t channel = 0; channel < s.channels; ++channel) {
     for (std::int64_t p = 0; p < s.kh; ++p) {
       const Inside down = inside(p, s.h, s.out_h, s);
-      for (std::int64_t q = 0; q < s.kw; ++q, ++row) {
+      const std::int64_t y = down.first * s.stride + p - s.padding;
+      for (std::int64_t q = 0; q < s.kw; ++q, first += s.places()) {
         const Inside across = inside(q, s.w, s.out_w, s);
-        const std::int64_t at = row * s.places();
-        z(at, at + down.first * s.out_w);
-        for (std::int64_t i = down.first; i < down.last; ++i) {
-          const std::int64_t line = at + i * s.out_w;
-          const std::int64_t y = i * s.stride + p - s.padding;
-          const std::int64_t x = across.first * s.stride + q - s.padding;
-          z(line, line + across.first);
-          f(line + across.first, across.last - across.first, (channel * s.h + y) * s.w + x);
-          z(line + across.last, line + s.out_w);
-        }
-        z(at + down.last * s.out_w, at + s.places());
+        const std::int64_t x = across.first * s.stride + q - s.padding;
+        f(Patch{.rows = down.last - down.first,
+                .columns = across.last - across.first,
+                .from = (channel * s.h + y) * s.w + x,
+                .to = first + down.first * s.out_w + across.first},
+          first);
       }
     }
   }
 }
 
+// Elements that are copied or added at a time: pieces are short, so that the ends of a loop over
+// whole registers would cost more than the rest.
+constexpr std::int64_t kGroup = 8;
+
+template <class T>
+void copy_piece(T* to, const T* from, std::int64_t count) {
+  if (count < kGroup) {
+    for (std::int64_t j = 0; j < count; ++j) to[j] = from[j];
+    return;
+  }
+  for (std::int64_t j = 0; j + kGroup <= count; j += kGroup)
+    std::memcpy(to + j, from + j, kGroup * sizeof(T));
+  // What is left, with some of what is done.
+  if (count % kGroup != 0)
+    std::memcpy(to + count - kGroup, from + count - kGroup, kGroup * sizeof(T));
+}
+
+template <class T>
+void add_piece(T* to, const T* from, std::int64_t count) {
+  using Group = Eigen::Array<T, kGroup, 1>;
+  std::int64_t j = 0;
+  for (; j + kGroup <= count; j += kGroup)
+    Eigen::Map<Group>(to + j) += Eigen::Map<const Group>(from + j);
+  for (; j < count; ++j) to[j] += from[j];
+}
+
 template <class T>
 void unfold(T* columns, const T* x, const Windows& s) {
-  for_each_piece(
-      s,
-      [&](std::int64_t to, std::int64_t count, std::int64_t from) {
-        if (s.stride == 1) {
-          for (std::int64_t j = 0; j < count; ++j) columns[to + j] = x[from + j];
-        } else {
-          for (std::int64_t j = 0; j < count; ++j) columns[to + j] = x[from + j * s.stride];
-        }
-      },
-      [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t j = first; j < last; ++j) columns[j] = T{0};
-      });
+  const std::int64_t stride = s.stride, to_stride = s.out_w, from_stride = s.stride * s.w;
+  const std::int64_t places = s.places();
+  for_each_patch(s, [&](const Patch& patch, std::int64_t first) {
+    if (patch.rows * patch.columns < places) span_of<T>(columns + first, places).setZero();
+    T* to = columns + patch.to;
+    const T* from = x + patch.from;
+    for (std::int64_t i = 0; i < patch.rows; ++i, to += to_stride, from += from_stride) {
+      if (stride == 1) {
+        copy_piece(to, from, patch.columns);
+      } else {
+        for (std::int64_t j = 0; j < patch.columns; ++j) to[j] = from[j * stride];
+      }
+    }
+  });
 }
 
 template <class T>
 void fold(T* x, const T* columns, const Windows& s) {
-  for_each_piece(
-      s,
-      [&](std::int64_t from, std::int64_t count, std::int64_t to) {
-        if (s.stride == 1) {
-          for (std::int64_t j = 0; j < count; ++j) x[to + j] += columns[from + j];
-        } else {
-          for (std::int64_t j = 0; j < count; ++j) x[to + j * s.stride] += columns[from + j];
-        }
-      },
-      [](std::int64_t, std::int64_t) {});
+  const std::int64_t stride = s.stride, from_stride = s.out_w, to_stride = s.stride * s.w;
+  for_each_patch(s, [&](const Patch& patch, std::int64_t /*first*/) {
+    T* to = x + patch.from;
+    const T* from = columns + patch.to;
+    for (std::int64_t i = 0; i < patch.rows; ++i, to += to_stride, from += from_stride) {
+      if (stride == 1) {
+        add_piece(to, from, patch.columns);
+      } else {
+        for (std::int64_t j = 0; j < patch.columns; ++j) to[j * stride] += from[j];
+      }
+    }
+  });
+}
+
+#ifdef __AVX2__
+constexpr int kRegisterBytes = 32;
+#else
+constexpr int kRegisterBytes = 16;
+#endif
+
+// A register of kLanes elements, as the compiler knows them; comparisons give integers as wide.
+template <class T, int kLanes>
+struct Register {
+  typedef T type __attribute__((vector_size(kLanes * sizeof(T))));  // NOLINT: takes no alias
+};
+
+template <class T>
+T load(const void* from) {
+  T loaded;
+  std::memcpy(&loaded, from, sizeof loaded);
+  return loaded;
+}
+
+// A NaN is above all others, but not above another.
+template <class V>
+auto is_above(const V& value, const V& most) {
+  return (value > most) | ((value != value) & (most == most));
+}
+
+// kLanes places in a row of windows of 2 by 2, at stride 2: the most used. `x` is the first element
+// under them; `corner`, where it is in its plane.
+template <class T, int kLanes>
+void max_pool_pairs(T* y, std::int64_t* index, const T* x, std::int64_t corner, std::int64_t w) {
+  using Lanes = typename Register<T, kLanes>::type;
+  // Which of two neighbours, and where.
+  Lanes most[2];
+  decltype(most[0] > most[0]) column[2];
+  for (int row = 0; row < 2; ++row) {
+    const auto a = load<Lanes>(x + row * w), b = load<Lanes>(x + row * w + kLanes);
+    Lanes left, right;
+    if constexpr (kLanes == 8) {
+      left = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+      right = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+    } else if constexpr (kLanes == 4) {
+      left = __builtin_shufflevector(a, b, 0, 2, 4, 6);
+      right = __builtin_shufflevector(a, b, 1, 3, 5, 7);
+    } else {
+      left = __builtin_shufflevector(a, b, 0, 2);
+      right = __builtin_shufflevector(a, b, 1, 3);
+    }
+    column[row] = is_above(right, left);  // -1 where it is the right one
+    most[row] = column[row] ? right : left;
+  }
+  const auto lower = is_above(most[1], most[0]);
+  const Lanes largest = lower ? most[1] : most[0];
+  std::memcpy(y, &largest, sizeof largest);
+  for (int j = 0; j < kLanes; ++j) {
+    const auto in_row = lower[j] ? column[1][j] : column[0][j];
+    index[j] = corner + 2 * j - in_row - lower[j] * w;
+  }
+}
+
+// One place.
+template <class T>
+void max_pool_window(T* y, std::int64_t* index, const T* plane, std::int64_t corner,
+                     const Windows& s) {
+  std::int64_t best = corner;
+  for (std::int64_t p = 0; p < s.kh; ++p) {
+    for (std::int64_t at = corner + p * s.w; at < corner + p * s.w + s.kw; ++at)
+      best = is_above(plane[at], plane[best]) ? at : best;
+  }
+  *y = plane[best];
+  *index = best;
 }
 
 template <class T>
 void max_pool(T* y, std::int64_t* index, const T* x, const Windows& s) {
-  for (std::int64_t plane = 0; plane < s.n * s.channels; ++plane) {
-    const T* from = x + plane * s.h * s.w;
+  const bool in_pairs = s.kh == 2 && s.kw == 2 && s.stride == 2;
+  for (std::int64_t plane = 0; plane < s.n * s.channels; ++plane, x += s.h * s.w) {
     for (std::int64_t i = 0; i < s.out_h; ++i) {
-      for (std::int64_t j = 0; j < s.out_w; ++j, ++y, ++index) {
-        std::int64_t best = i * s.stride * s.w + j * s.stride;
-        T most = from[best];
-        for (std::int64_t p = 0; p < s.kh; ++p) {
-          const std::int64_t line = (i * s.stride + p) * s.w + j * s.stride;
-          for (std::int64_t at = line; at < line + s.kw; ++at) {
-            const bool above = from[at] > most || (from[at] != from[at] && most == most);
-            most = above ? from[at] : most;
-            best = above ? at : best;
-          }
+      std::int64_t corner = i * s.stride * s.w, left = s.out_w;
+      const auto pairs = [&]<int kCount>() {
+        for (; in_pairs && left >= kCount; left -= kCount) {
+          max_pool_pairs<T, kCount>(y, index, x + corner, corner, s.w);
+          y += kCount;
+          index += kCount;
+          corner += 2 * kCount;
         }
-        *y = most;
-        *index = best;
-      }
+      };
+      constexpr int kLanes = kRegisterBytes / sizeof(T);
+      pairs.template operator()<kLanes>();
+      if constexpr (kLanes > 2) pairs.template operator()<kLanes / 2>();
+      for (; left > 0; --left, corner += s.stride) max_pool_window(y++, index++, x, corner, s);
     }
   }
 }

@@ -9,15 +9,6 @@
 namespace shoal::SHOAL_CPU_SET {
 
 template <class T>
-void add_bias_relu(T* y, const T* b, std::int64_t rows, std::int64_t n) {
-  const auto bias = span_of<T>(b, n);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    auto row = span_of<T>(y + r * n, n);
-    row = (row + bias < T{0}).select(T{0}, row + bias);
-  }
-}
-
-template <class T>
 void sum(T* y, const T* x, std::int64_t outer, std::int64_t n, std::int64_t inner, bool add) {
   for (std::int64_t o = 0; o < outer; ++o) {
     const auto block = rows_of<T>(x + o * n * inner, n, inner);
@@ -57,19 +48,23 @@ void cross_entropy(T* loss, T* dx, const T* x, const std::int64_t* targets, std:
                    std::int64_t n) {
   auto out = rows_of<T>(dx, rows, n);
   const auto in = rows_of<T>(x, rows, n);
+  if (n == 0) return;
   for (std::int64_t r = 0; r < rows; ++r) {
-    const std::int64_t t = targets[r];
-    if (t < 0) {
-      loss[r] = T{0};
+    out.row(r) = in.row(r) - in.row(r).maxCoeff();
+    loss[r] = targets[r] < 0 ? T{0} : -out(r, targets[r]);
+  }
+  // Of all rows at once: one may be shorter than a register.
+  auto all = span_of<T>(dx, rows * n);
+  all = all.exp();
+  for (std::int64_t r = 0; r < rows; ++r) {
+    if (targets[r] < 0) {
       out.row(r).setZero();
       continue;
     }
-    const T top = in.row(r).maxCoeff();
-    out.row(r) = (in.row(r) - top).exp();
     const T total = out.row(r).sum();
-    loss[r] = std::log(total) - (in(r, t) - top);
+    loss[r] += std::log(total);
     out.row(r) /= total;
-    out(r, t) -= T{1};
+    out(r, targets[r]) -= T{1};
   }
 }
 

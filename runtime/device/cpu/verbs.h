@@ -57,10 +57,6 @@ class Verbs final : public CpuDevice {
   void matmul(DType dtype, const Matmul& product) override {
     for_type(dtype, [&]<class T>() { multiply<T>(product); });
   }
-  void add_bias_relu(DType dtype, void* y, const void* b, std::int64_t rows,
-                     std::int64_t n) override {
-    for_type(dtype, [&]<class T>() { SHOAL_CPU_SET::add_bias_relu(as<T>(y), as<T>(b), rows, n); });
-  }
   void sum(DType dtype, void* y, const void* x, std::int64_t outer, std::int64_t n,
            std::int64_t inner, bool add) override {
     for_type(dtype,
