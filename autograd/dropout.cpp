@@ -12,7 +12,7 @@ Tensor draw_mask(const Shape& shape, DType dtype, double p, Generator& generator
   const Tensor mask = Tensor::empty(shape, dtype);
   visit_floating(dtype, [&]<class T>() {
     const T kept = static_cast<T>(1 / (1 - p));
-    for (T& element : mask.span<T>()) element = generator.uniform(0, 1) < p ? T{0} : kept;
+    for (T& element : mask.span<T>()) element = generator.chance(p) ? T{0} : kept;
   });
   return mask;
 }

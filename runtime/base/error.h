@@ -65,9 +65,9 @@ template <class... Parts>
   return std::move(out).str();
 }
 
-// Throws an Error unless `ok`. The reason is put together only then.
-template <class... Parts>
-void check(bool ok, ErrorKind kind, std::string_view call, const Parts&... reason) {
+// Throws an Error of `call`, text of any kind, unless `ok`. Texts are put together only then.
+template <class Call, class... Parts>
+void check(bool ok, ErrorKind kind, const Call& call, const Parts&... reason) {
   if (ok) [[likely]]
     return;
   throw Error({.kind = kind, .call = std::string(call), .reason = concat(reason...)});

@@ -25,6 +25,11 @@ double Generator::normal() {
   return radius * std::cos(2 * std::numbers::pi * uniform(0, 1));
 }
 
+bool Generator::chance(double p) {
+  if (p >= 1) return true;
+  return engine_() < static_cast<std::uint64_t>(std::max(p, 0.0) * 0x1p64);
+}
+
 std::uint64_t Generator::below(std::uint64_t bound) {
   check(bound > 0, ErrorKind::invalid_argument, "Generator::below", "nothing is below 0");
   // Draws beyond the last whole multiple of `bound` would favour small numbers.

@@ -21,6 +21,10 @@ class Generator {
   // draws of the engine for each.
   [[nodiscard]] double normal();
 
+  // True with probability p: of one draw of the engine, whether its 64 bits, as a number, are below
+  // that part of all there are.
+  [[nodiscard]] bool chance(double p);
+
   // In [0, bound), each equally likely; bound is at least 1. Throws Error(invalid_argument) for 0.
   [[nodiscard]] std::uint64_t below(std::uint64_t bound);
 

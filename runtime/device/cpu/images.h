@@ -52,30 +52,51 @@ void for_each_patch(const Windows& s, F f) {
   }
 }
 
-// Elements that are copied or added at a time: pieces are short, so that the ends of a loop over
+// Elements that are copied or added at a time: rows are short, so that the ends of a loop over
 // whole registers would cost more than the rest.
 constexpr std::int64_t kGroup = 8;
 
 template <class T>
-void copy_piece(T* to, const T* from, std::int64_t count) {
-  if (count < kGroup) {
-    for (std::int64_t j = 0; j < count; ++j) to[j] = from[j];
-    return;
+using Group = Eigen::Array<T, kGroup, 1>;
+
+// Of rows of kColumns, a multiple of kGroup; 0: of `columns`.
+template <class T, std::int64_t kColumns>
+void copy_rows(T* to, std::int64_t to_stride, const T* from, std::int64_t from_stride,
+               std::int64_t rows, std::int64_t columns) {
+  for (std::int64_t i = 0; i < rows; ++i, to += to_stride, from += from_stride) {
+    const std::int64_t count = kColumns == 0 ? columns : kColumns;
+    std::int64_t j = 0;
+    for (; j + kGroup <= count; j += kGroup)
+      Eigen::Map<Group<T>>(to + j) = Eigen::Map<const Group<T>>(from + j);
+    for (; j < count; ++j) to[j] = from[j];
   }
-  for (std::int64_t j = 0; j + kGroup <= count; j += kGroup)
-    std::memcpy(to + j, from + j, kGroup * sizeof(T));
-  // What is left, with some of what is done.
-  if (count % kGroup != 0)
-    std::memcpy(to + count - kGroup, from + count - kGroup, kGroup * sizeof(T));
 }
 
-template <class T>
-void add_piece(T* to, const T* from, std::int64_t count) {
-  using Group = Eigen::Array<T, kGroup, 1>;
-  std::int64_t j = 0;
-  for (; j + kGroup <= count; j += kGroup)
-    Eigen::Map<Group>(to + j) += Eigen::Map<const Group>(from + j);
-  for (; j < count; ++j) to[j] += from[j];
+template <class T, std::int64_t kColumns>
+void add_rows_of(T* to, std::int64_t to_stride, const T* from, std::int64_t from_stride,
+                 std::int64_t rows, std::int64_t columns) {
+  for (std::int64_t i = 0; i < rows; ++i, to += to_stride, from += from_stride) {
+    const std::int64_t count = kColumns == 0 ? columns : kColumns;
+    std::int64_t j = 0;
+    for (; j + kGroup <= count; j += kGroup)
+      Eigen::Map<Group<T>>(to + j) += Eigen::Map<const Group<T>>(from + j);
+    for (; j < count; ++j) to[j] += from[j];
+  }
+}
+
+// Calls f.operator()<kColumns>() with the number of columns, where that is common, or 0.
+template <class F>
+void with_columns(std::int64_t columns, F f) {
+  switch (columns) {
+    case 8:
+      return f.template operator()<8>();
+    case 16:
+      return f.template operator()<16>();
+    case 24:
+      return f.template operator()<24>();
+    default:
+      return f.template operator()<0>();
+  }
 }
 
 template <class T>
@@ -86,13 +107,14 @@ void unfold(T* columns, const T* x, const Windows& s) {
     if (patch.rows * patch.columns < places) span_of<T>(columns + first, places).setZero();
     T* to = columns + patch.to;
     const T* from = x + patch.from;
-    for (std::int64_t i = 0; i < patch.rows; ++i, to += to_stride, from += from_stride) {
-      if (stride == 1) {
-        copy_piece(to, from, patch.columns);
-      } else {
-        for (std::int64_t j = 0; j < patch.columns; ++j) to[j] = from[j * stride];
-      }
+    if (stride == 1) {
+      with_columns(patch.columns, [&]<std::int64_t kColumns>() {
+        copy_rows<T, kColumns>(to, to_stride, from, from_stride, patch.rows, patch.columns);
+      });
+      return;
     }
+    for (std::int64_t i = 0; i < patch.rows; ++i, to += to_stride, from += from_stride)
+      for (std::int64_t j = 0; j < patch.columns; ++j) to[j] = from[j * stride];
   });
 }
 
@@ -102,13 +124,14 @@ void fold(T* x, const T* columns, const Windows& s) {
   for_each_patch(s, [&](const Patch& patch, std::int64_t /*first*/) {
     T* to = x + patch.from;
     const T* from = columns + patch.to;
-    for (std::int64_t i = 0; i < patch.rows; ++i, to += to_stride, from += from_stride) {
-      if (stride == 1) {
-        add_piece(to, from, patch.columns);
-      } else {
-        for (std::int64_t j = 0; j < patch.columns; ++j) to[j * stride] += from[j];
-      }
+    if (stride == 1) {
+      with_columns(patch.columns, [&]<std::int64_t kColumns>() {
+        add_rows_of<T, kColumns>(to, to_stride, from, from_stride, patch.rows, patch.columns);
+      });
+      return;
     }
+    for (std::int64_t i = 0; i < patch.rows; ++i, to += to_stride, from += from_stride)
+      for (std::int64_t j = 0; j < patch.columns; ++j) to[j * stride] += from[j];
   });
 }
 

@@ -68,32 +68,48 @@ void cross_entropy(T* loss, T* dx, const T* x, const std::int64_t* targets, std:
   }
 }
 
+// Calls f(first, array) for pieces of a row of d elements, where array is the type of so many that
+// they stay in registers.
+template <class T, class F>
+void for_each_piece(std::int64_t d, F f) {
+  std::int64_t i = 0;
+  for (; i + 64 <= d; i += 64) f(i, Eigen::Array<T, 64, 1>());
+  for (; i + 8 <= d; i += 8) f(i, Eigen::Array<T, 8, 1>());
+  for (; i < d; ++i) f(i, Eigen::Array<T, 1, 1>());
+}
+
 template <class T>
 void gather_rows(T* y, const T* table, const std::int64_t* index, std::int64_t count,
                  std::int64_t d) {
-  for (std::int64_t i = 0; i < count; ++i)
-    span_of<T>(y + i * d, d) = span_of<T>(table + index[i] * d, d);
+  for_each_piece<T>(d, [&]<class Piece>(std::int64_t first, Piece /*type*/) {
+    for (std::int64_t i = 0; i < count; ++i)
+      Eigen::Map<Piece>(y + i * d + first) = Eigen::Map<const Piece>(table + index[i] * d + first);
+  });
 }
 
 template <class T>
 void add_rows(T* table, T alpha, const T* rows, const std::int64_t* index,
               const std::int64_t* source, std::int64_t count, std::int64_t d) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t from = source == nullptr ? i : source[i];
-    span_of<T>(table + index[i] * d, d) += alpha * span_of<T>(rows + from * d, d);
-  }
+  for_each_piece<T>(d, [&]<class Piece>(std::int64_t first, Piece /*type*/) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t from = source == nullptr ? i : source[i];
+      Eigen::Map<Piece>(table + index[i] * d + first) +=
+          alpha * Eigen::Map<const Piece>(rows + from * d + first);
+    }
+  });
 }
 
 template <class T>
 void sum_bags(T* y, T alpha, const T* table, const std::int64_t* index, std::int64_t bags,
               std::int64_t size, std::int64_t d) {
-  for (std::int64_t bag = 0; bag < bags; ++bag) {
-    auto out = span_of<T>(y + bag * d, d);
-    out.setZero();
-    for (std::int64_t i = bag * size; i < (bag + 1) * size; ++i)
-      out += span_of<T>(table + index[i] * d, d);
-    if (alpha != 1) out *= alpha;
-  }
+  for_each_piece<T>(d, [&]<class Piece>(std::int64_t first, Piece sum) {
+    for (std::int64_t bag = 0; bag < bags; ++bag) {
+      sum.setZero();
+      for (std::int64_t i = bag * size; i < (bag + 1) * size; ++i)
+        sum += Eigen::Map<const Piece>(table + index[i] * d + first);
+      Eigen::Map<Piece>(y + bag * d + first) = alpha * sum;
+    }
+  });
 }
 
 }  // namespace shoal::SHOAL_CPU_SET
