@@ -11,6 +11,7 @@
 #include "shoal/autograd/vision_modules.h"
 #include "shoal/optim/dataset.h"
 #include "shoal/optim/evaluate.h"
+#include "shoal/optim/lr_schedule.h"
 #include "shoal/optim/sgd.h"
 #include "shoal/optim/train.h"
 #include "shoal/optim/train_hogwild.h"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
 // Memory that a thread gave back, kept for its next wish of that size: work that repeats itself, as
@@ -28,7 +29,7 @@ struct CacheAllocator {
   CacheAllocator(const CacheAllocator<U>& /*other*/) {}  // NOLINT: allocators convert
 
   [[nodiscard]] T* allocate(std::size_t n) {
-    void* block = cache_allocate(n * sizeof(T));
+    void* block = n > SIZE_MAX / sizeof(T) ? nullptr : cache_allocate(n * sizeof(T));
     if (block == nullptr) throw std::bad_alloc();
     return static_cast<T*>(block);
   }

@@ -331,6 +331,44 @@ RC_GTEST_PROP(GradientIsTheSlope, OfHingeLoss, ()) {
                   {Variable(draw_values(shape, generator), true)}, generator);
 }
 
+RC_GTEST_PROP(GradientIsTheSlope, OfLinearRelu, ()) {
+  Generator generator = draw_generator();
+  const std::int64_t n = draw_size(), in = draw_size(), out = draw_size();
+  const std::vector<Variable> inputs = {Variable(draw_values({n, in}, generator), true),
+                                        Variable(draw_values({out, in}, generator), true),
+                                        Variable(draw_values({out}, generator), true)};
+  const Variable before_relu = linear(inputs[0], inputs[1], inputs[2]);
+  RC_PRE(std::ranges::none_of(before_relu.value().span<double>(),
+                              [](double x) { return std::abs(x) <= 2 * kStep; }));
+  check_gradients([](const auto& x) { return linear_relu(x[0], x[1], x[2]); }, inputs, generator);
+}
+
+RC_GTEST_PROP(GradientIsTheSlope, OfEmbeddingBag, ()) {
+  Generator generator = draw_generator();
+  const std::int64_t rows = draw_size(), width = draw_size(), bags = draw_size();
+  const Tensor index = Tensor::empty({bags, draw_size(0)}, DType::i64);
+  for (std::int64_t& i : index.span<std::int64_t>())
+    i = static_cast<std::int64_t>(generator.below(static_cast<std::uint64_t>(rows)));
+  const BagMode mode = *rc::gen::arbitrary<bool>() ? BagMode::sum : BagMode::mean;
+  check_gradients([=](const auto& x) { return embedding_bag(x[0], index, mode); },
+                  {Variable(draw_values({rows, width}, generator), true)}, generator);
+}
+
+// The same mask at each call.
+RC_GTEST_PROP(GradientIsTheSlope, OfDropout, ()) {
+  Generator generator = draw_generator();
+  const Generator of_mask = draw_generator();
+  const bool planes = *rc::gen::arbitrary<bool>();
+  const Shape shape = planes ? Shape{draw_size(), draw_size(), draw_size(), draw_size()}
+                             : Shape{draw_size(), draw_size()};
+  check_gradients(
+      [=](const auto& x) {
+        Generator same = of_mask;
+        return planes ? dropout2d(x[0], 0.4, same) : dropout(x[0], 0.4, same);
+      },
+      {Variable(draw_values(shape, generator), true)}, generator);
+}
+
 // Gradients pass through views of views and meet again.
 RC_GTEST_PROP(GradientIsTheSlope, OfAFunctionOfFunctions, ()) {
   Generator generator = draw_generator();

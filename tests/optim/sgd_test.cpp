@@ -57,5 +57,61 @@ TEST(Sgd, TakesANewLearningRate) {
   EXPECT_THROW(sgd.set_lr(-1), Error);
 }
 
+TEST(Sgd, StepsEachGroupItsOwnWay) {
+  const Variable a(Tensor::ones({2}), true), b(Tensor::ones({2}), true);
+  Sgd sgd({{.parameters = {a}, .options = {.lr = 1}},
+           {.parameters = {b}, .options = {.lr = 0.5, .maximize = true}}});
+  EXPECT_EQ(sgd.group_count(), 2U);
+  for (const Variable& v : {a, b}) autograd::sum(v).backward();
+  sgd.step();
+  EXPECT_TRUE(equal(a.value(), Tensor::zeros({2})));
+  EXPECT_TRUE(equal(b.value(), Tensor::full({2}, 1.5)));
+  sgd.set_lr(1, 2);
+  EXPECT_EQ(sgd.options(0).lr, 1);
+  EXPECT_EQ(sgd.options(1).lr, 2);
+  sgd.set_lr(0.25);
+  EXPECT_EQ(sgd.options(1).lr, 0.25);
+  EXPECT_THROW(sgd.set_lr(2, 1), Error);
+}
+
+TEST(Sgd, RefusesGroupsThatMeanNothing) {
+  const Variable w(Tensor::ones({2}), true), constant(Tensor::ones({2}));
+  EXPECT_THROW(Sgd(std::vector<ParameterGroup>{}), Error);
+  EXPECT_THROW(Sgd({{.parameters = {w}, .options = {}}, {.parameters = {w}, .options = {}}}),
+               Error);
+  EXPECT_THROW(Sgd({constant}, {}), Error);
+}
+
+// With velocities of its own each goes its own way; with one they go on where the other stopped.
+TEST(Sgd, SharesItsStateWhereToldTo) {
+  const Variable w(Tensor::zeros({1}, DType::f64), true);
+  const SgdOptions options{.lr = 1, .momentum = 0.5};
+  Sgd first({w}, options), second({w}, options);
+  second.set_velocities(first.velocities());
+  EXPECT_EQ(first.velocities()[0].data_ptr(), second.velocities()[0].data_ptr());
+  for (Sgd* sgd : {&first, &second, &first}) {
+    sgd->zero_grad();
+    autograd::sum(w).backward();
+    sgd->step();
+  }
+  EXPECT_DOUBLE_EQ(w.value().item<double>(), -(1 + 1.5 + 1.75));
+  EXPECT_THROW(first.set_velocities({}), Error);
+  EXPECT_THROW(first.set_velocities({Tensor::zeros({2}, DType::f64)}), Error);
+}
+
+// A step is a change in place like any other, unless it is declared that others may make them.
+TEST(Sgd, CountsAsAChangeInPlaceButForHogwild) {
+  const Variable w(Tensor::ones({1}), true);
+  Sgd sgd({w}, {.lr = 0.5});
+  autograd::sum(w).backward();
+  const Variable stale = autograd::sum(autograd::square(w));
+  sgd.step();
+  EXPECT_THROW(stale.backward(), Error);
+  sgd.set_hogwild(true);
+  const Variable current = autograd::sum(autograd::square(w));
+  sgd.step();
+  EXPECT_NO_THROW(current.backward());
+}
+
 }  // namespace
 }  // namespace shoal::optim

@@ -147,9 +147,9 @@ TYPED_TEST(Reductions, RefuseBadIndices) {
     EXPECT_TRUE(refuses([&] { (void)ops::take(x, index); }, words));
     EXPECT_TRUE(refuses([&] { ops::add_at(x, index, 1); }, words));
   };
-  both(Tensor::from<std::int64_t>({0, 3}), {"index 3", "row 1", "[0, 3)"});
-  both(Tensor::from<std::int64_t>({-1, 0}), {"index -1", "row 0"});
-  both(Tensor::from<std::int64_t>({INT64_MIN, INT64_MAX}), {"row 0"});
+  both(Tensor::from<std::int64_t>({0, 3}), {"index 3", "place 1", "[0, 3)"});
+  both(Tensor::from<std::int64_t>({-1, 0}), {"index -1", "place 0"});
+  both(Tensor::from<std::int64_t>({INT64_MIN, INT64_MAX}), {"place 0"});
   both(Tensor::from<std::int32_t>({0, 0}), {"i32"});
   both(Tensor::from<std::int64_t>({0, 0, 0}), {"[2, 3]", "[3]"});
   both(Tensor::arange(0, 4).slice(0, 0, 4, 2), {"not contiguous"});

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "shoal/autograd/modules.h"
+#include "shoal/autograd/module_spec.h"
 #include "shoal/optim/evaluate.h"
 #include "shoal/optim/train_hogwild.h"
 #include "shoal/optim/train_single.h"
@@ -20,13 +20,25 @@
 namespace shoal::tools {
 namespace {
 
-std::shared_ptr<autograd::Module> make_mlp(std::int64_t pixels, std::int64_t hidden,
-                                           std::uint64_t seed) {
-  using namespace autograd;
-  Generator generator(seed);
-  return std::make_shared<Sequential>(std::vector<std::shared_ptr<Module>>{
-      std::make_shared<Linear>(pixels, hidden, generator), std::make_shared<ReLU>(),
-      std::make_shared<Linear>(hidden, kClasses, generator)});
+std::string model_spec(const TrainCommand& command, const Mnist& mnist) {
+  const std::int64_t hidden = command.hidden;
+  if (command.model == Model::mlp) {
+    return concat("Sequential(Linear(", mnist.height * mnist.width, ", ", hidden,
+                  "), ReLU(), Linear(", hidden, ", ", kClasses, "))");
+  }
+  // Each convolution keeps the size, each pooling halves it.
+  check(mnist.height >= 4 && mnist.width >= 4, ErrorKind::invalid_argument, "--model cnn",
+        "images of ", mnist.height, " by ", mnist.width, " pixels are too small to pool twice");
+  const std::int64_t pooled = 32 * (mnist.height / 2 / 2) * (mnist.width / 2 / 2);
+  return concat(
+      "Sequential(Conv2d(1, 16, 5, 1, 2), MaxPool2d(2), ReLU(), "
+      "Conv2d(16, 32, 5, 1, 2), MaxPool2d(2), ReLU(), Flatten(), Linear(",
+      pooled, ", ", hidden, "), ReLU(), Linear(", hidden, ", ", kClasses, "))");
+}
+
+std::shared_ptr<autograd::Module> make_model(const TrainCommand& command, const Mnist& mnist) {
+  Generator generator(command.training.seed);
+  return autograd::make_module(model_spec(command, mnist), generator);
 }
 
 void load(autograd::Module& model, const std::string& path) {
@@ -38,7 +50,7 @@ void load(autograd::Module& model, const std::string& path) {
                  .call = "--load",
                  .subject = path,
                  .reason = error.what(),
-                 .remedy = "--hidden must be what the file was trained with"});
+                 .remedy = "--model and --hidden must be what the file was trained with"});
   }
 }
 
@@ -70,7 +82,11 @@ int run(const TrainCommand& command) {
   Progress progress(command.quiet);
   Mnist mnist = load_mnist(command.data);
   if (command.limit > 0) mnist.train = mnist.train.first(command.limit);
-  const auto model = make_mlp(mnist.pixels, command.hidden, command.training.seed);
+  // The mlp takes pixels side by side, the cnn images of one channel.
+  if (command.model == Model::mlp)
+    for (optim::Dataset* part : {&mnist.train, &mnist.test})
+      part->inputs = part->inputs.reshape({part->size(), mnist.height * mnist.width});
+  const auto model = make_model(command, mnist);
   if (!command.load.empty()) load(*model, command.load);
   if (!command.save.empty()) rehearse_save(*model, command.save);
   progress.say(concat(model->spec(), ", ", model->parameter_count(), " parameters, ",

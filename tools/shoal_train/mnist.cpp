@@ -59,7 +59,7 @@ optim::Dataset load_part(const std::string& folder, const std::string& part) {
                  .reason = concat("holds images of shape ", images.shape(), " for ", labels.size(0),
                                   " labels")});
   }
-  return {.inputs = images.reshape({images.size(0), -1}),
+  return {.inputs = images.reshape({images.size(0), 1, images.size(1), images.size(2)}),
           .targets = labels.to(DType::i64),
           .scale = 1.0 / 255,
           .shift = 0};
@@ -77,10 +77,12 @@ Mnist load_mnist(const std::string& folder) {
                            "/usr/share/datasets/fashion-mnist"});
   }
   Mnist mnist{.train = load_part(folder, "train"), .test = load_part(folder, "t10k")};
-  mnist.pixels = mnist.train.inputs.size(1);
-  check(mnist.test.inputs.size(1) == mnist.pixels, ErrorKind::malformed, "load_mnist", folder,
-        ": training images have ", mnist.pixels, " pixels, test images ",
-        mnist.test.inputs.size(1));
+  mnist.height = mnist.train.inputs.size(2);
+  mnist.width = mnist.train.inputs.size(3);
+  check(mnist.test.inputs.size(2) == mnist.height && mnist.test.inputs.size(3) == mnist.width,
+        ErrorKind::malformed, "load_mnist", folder, ": training images are ", mnist.height, " by ",
+        mnist.width, " pixels, test images ", mnist.test.inputs.size(2), " by ",
+        mnist.test.inputs.size(3));
   return mnist;
 }
 

@@ -61,8 +61,10 @@ std::optional<TrainCommand> parse_command(int argc, char** argv, int& exit_code)
       ->check(CLI::IsMember({"single", "hogwild"}));
   app.add_option("--workers", command.training.workers, "Processes (hogwild)")
       ->check(CLI::Range(1, 4096));
-  app.add_option("--model", model, "mlp: pixels, hidden ReLU units, 10 classes")
-      ->check(CLI::IsMember({"mlp"}));
+  app.add_option("--model", model,
+                 "mlp: pixels, hidden ReLU units, 10 classes; cnn: two convolutions with pooling "
+                 "before them")
+      ->check(CLI::IsMember({"mlp", "cnn"}));
   app.add_option("--hidden", command.hidden, "Hidden units")->check(CLI::Range(1, 1'000'000));
   app.add_option("--epochs", command.training.epochs, "Passes over the training samples")
       ->check(CLI::Range(1, 1'000'000));
@@ -94,6 +96,7 @@ std::optional<TrainCommand> parse_command(int argc, char** argv, int& exit_code)
     exit_code = app.exit(error, std::cout, std::cerr) == 0 ? 0 : kExitUsage;
     return std::nullopt;
   }
+  command.model = model == "mlp" ? Model::mlp : Model::cnn;
   command.mode = mode == "single" ? Mode::single : Mode::hogwild;
   command.training.strategy = parse_sharing_strategy(strategy);
   command.training.start_method = parse_start_method(start_method);

@@ -8,12 +8,14 @@
 namespace shoal::tools {
 
 enum class Mode { single, hogwild };
+enum class Model { mlp, cnn };
 
 [[nodiscard]] std::string to_string(Mode mode);
 
 // What the command line asks for.
 struct TrainCommand {
   Mode mode = Mode::single;
+  Model model = Model::mlp;
   std::string data;
   std::int64_t hidden = 128;
   std::int64_t limit = 0;  // training samples; 0 is all
