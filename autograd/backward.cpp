@@ -17,7 +17,7 @@ bool is_own(const Tensor& tensor) {
 
 // Whether a rule has added to the gradient it was shown.
 bool is_same(const Tensor& a, const Tensor& b) {
-  return a.storage() == b.storage() && a.offset() == b.offset() && a.is_contiguous();
+  return b.defined() && a.storage() == b.storage() && a.offset() == b.offset() && a.is_contiguous();
 }
 
 // Names a call of backward(), for marks that outlive it where it throws. Relaxed: only different
@@ -32,9 +32,7 @@ std::uint64_t next_pass() {
 void Variable::State::accumulate(Tensor gradient) {
   if (!grad.defined()) {
     grad = is_own(gradient) ? std::move(gradient) : gradient.clone();
-  } else if (is_same(grad, gradient)) {
-    // By its rule.
-  } else if (grad_is_zero) {
+  } else if (grad_is_zero && !may_overlap(grad, gradient)) {
     grad.copy_(gradient);
   } else {
     ops::axpy(grad, 1, gradient);
@@ -53,17 +51,24 @@ void Variable::State::collect(Tensor gradient) {
 }
 
 GradSlots::Slot GradSlots::operator[](std::size_t input) const {
-  const Variable& variable = (*inputs_)[input];
-  if (!variable.defined() || !variable.state_->is_leaf) return {};
-  Variable::State& state = *variable.state_;
-  if (!state.grad.defined()) return {};
+  const Variable* variable = leaf(input);
+  if (variable == nullptr || !variable->state_->grad.defined()) return {};
+  shown_ |= std::uint64_t{1} << input;
+  Variable::State& state = *variable->state_;
   return {state.grad, !std::exchange(state.grad_is_zero, false)};
 }
 
-bool GradSlots::add_sparse(std::size_t input, const Tensor& index, const Tensor& rows) const {
+const Variable* GradSlots::leaf(std::size_t input) const {
+  if (input >= inputs_->size() || input >= 64) return nullptr;
   const Variable& variable = (*inputs_)[input];
-  if (!variable.defined() || !variable.state_->is_leaf) return false;
-  SparseRows& sparse = variable.state_->sparse_grad;
+  return variable.is_leaf() ? &variable : nullptr;
+}
+
+bool GradSlots::add_sparse(std::size_t input, const Tensor& index, const Tensor& rows) const {
+  const Variable* variable = leaf(input);
+  if (variable == nullptr) return false;
+  sparse_ |= std::uint64_t{1} << input;
+  SparseRows& sparse = variable->state_->sparse_grad;
   if (index.rank() == 2 && rows.rank() == 2) {
     sparse.add_bags(index, rows);
   } else {
@@ -108,20 +113,25 @@ class Variable::State::Backward {
       std::unique_ptr<Node> used;
       if (!retain_graph_) used = std::move(state->node);
       const Node& node = used != nullptr ? *used : *state->node;
-      Grads grads = node.rule(dy, GradSlots(node.inputs));
+      const GradSlots slots(node.inputs);
+      Grads grads = node.rule(dy, slots);
       dy = {};
       check(grads.size() == node.inputs.size(), ErrorKind::invalid_argument, "backward", "'",
             state->op, "' has ", node.inputs.size(), " inputs, its rule gave ", grads.size(),
             " gradients");
-      for (std::size_t i = 0; i < grads.size(); ++i)
-        if (node.inputs[i].defined()) send(state->op, node.inputs[i].state_, std::move(grads[i]));
+      for (std::size_t i = 0; i < grads.size(); ++i) {
+        if (!node.inputs[i].defined()) continue;
+        const std::shared_ptr<State>& input = node.inputs[i].state_;
+        if (is_marked(slots.sparse_, i) && !grads[i].defined()) continue;
+        if (is_marked(slots.shown_, i) && is_same(input->grad, grads[i])) continue;
+        send(state->op, input, std::move(grads[i]));
+      }
     }
   }
 
  private:
   void send(const char* name, const std::shared_ptr<State>& input, Tensor gradient) {
     const Tensor& target = input->value;
-    if (input->is_leaf && !gradient.defined() && !input->sparse_grad.empty()) return;
     check(gradient.defined(), ErrorKind::invalid_argument, "backward", "the rule of '", name,
           "' gave no gradient for its input of shape ", target.shape());
     check(gradient.shape() == target.shape() && gradient.dtype() == target.dtype(),
@@ -136,6 +146,10 @@ class Variable::State::Backward {
     if (--input->uses > 0) return;
     ready_.emplace_back(input, std::move(input->sum));
     input->sum = {};
+  }
+
+  static bool is_marked(std::uint64_t marks, std::size_t input) {
+    return input < 64 && (marks >> input & 1U) != 0;
   }
 
   const std::uint64_t pass_ = next_pass();

@@ -19,6 +19,15 @@ struct Classes {
   std::int64_t ignore_index;
   double smoothing;
   Reduction reduction;
+  // The caller's, which the rules check to be what they were.
+  Saved saved_targets{}, saved_weight{};
+  double total = 0;  // what the mean is divided by
+
+  [[nodiscard]] const Classes& unchanged() const {
+    static_cast<void>(saved_targets.get());
+    if (weight.defined()) static_cast<void>(saved_weight.get());
+    return *this;
+  }
 };
 
 Classes checked(const char* name, const Tensor& x, const Tensor& targets,
@@ -40,25 +49,22 @@ Classes checked(const char* name, const Tensor& x, const Tensor& targets,
                   .weight = weight.defined() ? weight.contiguous() : weight,
                   .ignore_index = options.ignore_index,
                   .smoothing = options.label_smoothing,
-                  .reduction = options.reduction};
+                  .reduction = options.reduction,
+                  .saved_targets = Saved(name, targets),
+                  .saved_weight = weight.defined() ? Saved(name, weight) : Saved()};
   const auto each = classes.targets.span<std::int64_t>();
   for (std::size_t row = 0; row < each.size(); ++row) {
     const bool known = each[row] >= 0 && each[row] < x.size(1);
     check(known || each[row] == options.ignore_index, ErrorKind::invalid_argument, name, "target ",
           each[row], " of row ", row, " is outside [0, ", x.size(1), ")");
   }
+  visit_floating(x.dtype(), [&]<class T>() {
+    for (const std::int64_t t : each) {
+      if (t == classes.ignore_index) continue;
+      classes.total += classes.weight.defined() ? double{classes.weight.data<T>()[t]} : 1;
+    }
+  });
   return classes;
-}
-
-// What the mean is divided by.
-template <class T>
-double total_weight(const Classes& classes) {
-  double total = 0;
-  for (const std::int64_t t : classes.targets.span<std::int64_t>()) {
-    if (t == classes.ignore_index) continue;
-    total += classes.weight.defined() ? double{classes.weight.data<T>()[t]} : 1;
-  }
-  return total;
 }
 
 Tensor losses_of(const Tensor& logp, const Classes& classes) {
@@ -86,10 +92,7 @@ Tensor result_of(const Tensor& losses, const Classes& classes) {
   if (classes.reduction == Reduction::none) return losses;
   Tensor total = ops::sum(losses);
   if (classes.reduction == Reduction::sum) return total;
-  return visit_floating(losses.dtype(), [&]<class T>() {
-    // 0/0 is NaN: the mean of nothing.
-    return ops::scale(total, 1 / total_weight<T>(classes));
-  });
+  return ops::scale(total, 1 / classes.total);  // 0/0 is NaN: the mean of nothing
 }
 
 // dy times d loss / d logp = -a; or, through log_softmax, d loss / d logits = softmax sum(a) - a.
@@ -104,8 +107,7 @@ Tensor gradient_of(const Tensor& logp, const Classes& classes, const Tensor& dy,
     const bool each = classes.reduction == Reduction::none;
     const Tensor gradient = dy.contiguous();
     T share = each ? T{1} : gradient.data<T>()[0];
-    if (classes.reduction == Reduction::mean)
-      share = static_cast<T>(share / total_weight<T>(classes));
+    if (classes.reduction == Reduction::mean) share = static_cast<T>(share / classes.total);
     for (std::int64_t i = 0; i < n; ++i) {
       const std::int64_t t = classes.targets.data<std::int64_t>()[i];
       T* row = dx.data<T>() + i * c;
@@ -130,7 +132,7 @@ Tensor gradient_of(const Tensor& logp, const Classes& classes, const Tensor& dy,
 Tensor shared_out(const Tensor& dx, const Classes& classes, const Tensor& dy) {
   switch (classes.reduction) {
     case Reduction::mean:
-      return ops::scale(dx, number(dy) / total_weight<float>(classes));
+      return ops::scale(dx, number(dy) / classes.total);
     case Reduction::sum:
       return ops::scale(dx, number(dy));
     case Reduction::none:
@@ -147,9 +149,10 @@ Variable nll_loss(const Variable& logp, const Tensor& targets, const ClassLossOp
         "label_smoothing is cross_entropy's alone");
   const Classes classes = checked("nll_loss", logp.value(), targets, options);
   const Tensor x = logp.value().contiguous();
-  return record(
-      "nll_loss", result_of(losses_of(x, classes), classes), {logp},
-      [x, classes](const Tensor& dy) { return Grads{gradient_of(x, classes, dy, false)}; });
+  return record("nll_loss", result_of(losses_of(x, classes), classes), {logp},
+                [x, classes](const Tensor& dy) {
+                  return Grads{gradient_of(x, classes.unchanged(), dy, false)};
+                });
 }
 
 // y = -a log_softmax(logits), by row
@@ -164,9 +167,10 @@ Variable cross_entropy(const Variable& logits, const Tensor& targets,
         [dx = dx, classes](const Tensor& dy) { return Grads{shared_out(dx, classes, dy)}; });
   }
   const Tensor logp = ops::log_softmax(logits.value());
-  return record(
-      "cross_entropy", result_of(losses_of(logp, classes), classes), {logits},
-      [logp, classes](const Tensor& dy) { return Grads{gradient_of(logp, classes, dy, true)}; });
+  return record("cross_entropy", result_of(losses_of(logp, classes), classes), {logits},
+                [logp, classes](const Tensor& dy) {
+                  return Grads{gradient_of(logp, classes.unchanged(), dy, true)};
+                });
 }
 
 }  // namespace shoal::autograd

@@ -6,7 +6,8 @@ namespace shoal::autograd {
 
 // y(…,d) = table(v,d)[index(…)]
 Variable embedding(const Variable& table, const Tensor& index, bool sparse) {
-  return record("embedding", ops::gather_rows(table.value(), index), {table},
+  const Tensor y = ops::gather_rows(table.value(), index);
+  return record("embedding", y, {table},
                 [shape = table.shape(), index = Saved("embedding", index), sparse](
                     const Tensor& dy, const GradSlots& slots) {
                   if (sparse && slots.add_sparse(0, index.get(), dy)) return Grads{Tensor{}};
@@ -24,7 +25,8 @@ Variable embedding_bag(const Variable& table, const Tensor& index, BagMode mode,
   // An empty bag is 0, as in PyTorch.
   const bool is_mean = mode == BagMode::mean && index.size(1) > 0;
   const double factor = is_mean ? one_of(index.size(1)) : 1;
-  return record(kOp, ops::sum_bags(table.value(), index, factor), {table},
+  const Tensor y = ops::sum_bags(table.value(), index, factor);
+  return record(kOp, y, {table},
                 [shape = table.shape(), index = Saved(kOp, index), factor, sparse](
                     const Tensor& dy, const GradSlots& slots) {
                   const Tensor each = factor == 1 ? dy : ops::scale(dy, factor);

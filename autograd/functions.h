@@ -7,8 +7,8 @@
 #include "shoal/runtime/tensor/random.h"
 
 // Functions of variables. f32 and f64; operands of one call are alike in dtype. Shapes and dtypes
-// that do not fit throw Error(invalid_argument) that names the function and both. Losses are in
-// losses.h.
+// that do not fit throw Error(invalid_argument) that names the function, or the op that it is made
+// of (ops.h), and both. Losses are in losses.h.
 namespace shoal::autograd {
 
 // --- Element by element; two operands with NumPy's broadcasting, where gradients are summed back

@@ -77,8 +77,9 @@ Variable hinge_loss(const Variable& x, const Tensor& targets, Reduction reductio
   const Tensor one = Tensor::ones(x.shape(), x.dtype());
   const Tensor losses = ops::relu(ops::sub(one, ops::mul(x.value(), targets)));
   return record("hinge_loss", reduce(losses, reduction), {x},
-                [losses, targets = Saved("hinge_loss", targets), reduction](const Tensor& dy) {
-                  const Tensor dx = ops::relu_backward(ops::neg(targets.get()), losses);
+                [losses = Saved("hinge_loss", losses), targets = Saved("hinge_loss", targets),
+                 reduction](const Tensor& dy) {
+                  const Tensor dx = ops::relu_backward(ops::neg(targets.get()), losses.get());
                   return Grads{scale_by_share(dx, dy, reduction)};
                 });
 }

@@ -49,6 +49,13 @@ StateDict Module::state_dict() const {
   return state;
 }
 
+std::vector<Module*> Module::modules() {
+  std::vector<Module*> all{this};
+  for (const auto& [name, module] : submodules_)
+    for (Module* within : module->modules()) all.push_back(within);
+  return all;
+}
+
 void Module::train(bool on) {
   is_training_ = on;
   for (const auto& [name, module] : submodules_) module->train(on);

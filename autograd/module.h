@@ -55,6 +55,9 @@ class Module {
   // Elements of all parameters, without gaps.
   [[nodiscard]] std::int64_t parameter_count() const;
 
+  // This one and all within, each before those within it; good while they live.
+  [[nodiscard]] std::vector<Module*> modules();
+
   // How modules such as Dropout, and all within, behave from now on: as in training, which is how
   // they begin, or as in use.
   void train(bool on = true);

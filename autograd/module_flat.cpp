@@ -47,11 +47,6 @@ Layout layout_to_flatten(const Module& module, const char* call) {
   return layout;
 }
 
-bool lies_at(const Tensor& tensor, const Tensor& place) {
-  return tensor.defined() && tensor.storage() == place.storage() &&
-         tensor.offset() == place.offset() && tensor.is_contiguous();
-}
-
 void check_flat(const Tensor& flat, const Layout& layout, const char* what) {
   constexpr const char* kCall = "Module::flatten_into";
   check(flat.defined(), ErrorKind::invalid_argument, kCall, what, " are undefined");
@@ -71,8 +66,7 @@ bool Module::is_flat() const {
   const Layout layout = layout_of(*this);
   return layout.size == flat_.values.numel() && layout.dtype == flat_.values.dtype() &&
          std::all_of(layout.places.begin(), layout.places.end(), [this](const Place& place) {
-           return lies_at(place.parameter.value(), place.in(flat_.values)) &&
-                  lies_at(place.parameter.grad(), place.in(flat_.grads));
+           return place.parameter.is_bound_to(place.in(flat_.values), place.in(flat_.grads));
          });
 }
 
@@ -99,6 +93,7 @@ void Module::flatten_into(FlatParameters flat) {
   }
   for (const Place& place : layout.places) {
     place.parameter.bind(place.in(flat.values), place.in(flat.grads));
+    place.parameter.sparse_grad().clear();
     if (fresh) place.parameter.zero_grad();  // so that it is known to be zero
   }
   flat_ = std::move(flat);

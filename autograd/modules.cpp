@@ -21,6 +21,12 @@ Tensor draw_table(std::int64_t rows, std::int64_t width, Generator& generator, D
   return Tensor::normal({rows, width}, generator, dtype);
 }
 
+// Not of a class derived from M, which may do otherwise.
+template <class M>
+bool is_exactly(const Module& module) {
+  return typeid(module) == typeid(M);
+}
+
 }  // namespace
 
 double checked_probability(double p, const char* name) {
@@ -120,9 +126,8 @@ Sequential::Sequential(std::vector<std::shared_ptr<Module>> modules)
   for (std::size_t i = 0; i < modules_.size(); ++i) register_module(std::to_string(i), modules_[i]);
   for (std::size_t i = 0; i < modules_.size(); ++i) {
     const auto* linear = dynamic_cast<const Linear*>(modules_[i].get());
-    const bool is_pair = linear != nullptr && typeid(*linear) == typeid(Linear) &&
-                         i + 1 < modules_.size() &&
-                         dynamic_cast<const ReLU*>(modules_[i + 1].get()) != nullptr;
+    const bool is_pair = linear != nullptr && is_exactly<Linear>(*linear) &&
+                         i + 1 < modules_.size() && is_exactly<ReLU>(*modules_[i + 1]);
     stages_.push_back({.module = modules_[i], .before_relu = is_pair ? linear : nullptr});
     if (is_pair) ++i;
   }

@@ -70,6 +70,14 @@ bool Variable::has_grad() const {
   return defined() && state_->grad.defined() && !state_->grad_is_zero;
 }
 
+bool Variable::is_bound_to(const Tensor& value, const Tensor& grad) const {
+  const auto lies_at = [](const Tensor& tensor, const Tensor& place) {
+    return tensor.defined() && place.defined() && tensor.storage() == place.storage() &&
+           tensor.offset() == place.offset() && tensor.is_contiguous();
+  };
+  return defined() && lies_at(state_->value, value) && lies_at(state_->grad, grad);
+}
+
 SparseRows& Variable::sparse_grad() const {
   check(defined(), ErrorKind::invalid_argument, "Variable::sparse_grad",
         "the variable is undefined");
@@ -118,6 +126,7 @@ void Variable::backward(const Tensor& grad, bool retain_graph) const {
 }
 
 Variable record(const char* op, Tensor value, Variables inputs, Rule rule) {
+  check(rule.defined(), ErrorKind::invalid_argument, "record", "'", op, "' has no rule");
   Variable result(std::move(value));
   result.state_->op = op;
   const auto needs_grad = [](const Variable& input) { return input.requires_grad(); };
@@ -130,10 +139,13 @@ Variable record(const char* op, Tensor value, Variables inputs, Rule rule) {
   return result;
 }
 
-Saved::Saved(const char* op, Tensor value)
-    : op_(op), value_(std::move(value)), version_(value_.storage()->version()) {}
+Saved::Saved(const char* op, Tensor value) : op_(op), value_(std::move(value)) {
+  check(value_.defined(), ErrorKind::invalid_argument, op, "an operand is undefined");
+  version_ = value_.storage()->version();
+}
 
 const Tensor& Saved::get() const {
+  check(value_.defined(), ErrorKind::invalid_argument, "Saved::get", "nothing was saved");
   check(value_.storage()->version() == version_, ErrorKind::invalid_argument, "backward", "'", op_,
         "' needs a value of shape ", value_.shape(),
         " that was changed in place since; change it after backward(), or give a clone() of it");

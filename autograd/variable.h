@@ -1,7 +1,7 @@
 #pragma once
 
 #include <concepts>
-#include <functional>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -42,9 +42,11 @@ class Variable {
   // Of a leaf, with value()'s shape and dtype; undefined before the first backward(). Who asks may
   // write to it.
   [[nodiscard]] const Tensor& grad() const;
-  // Whether there is one, other than the zeros of zero_grad() that nobody has touched or seen
-  // since.
+  // Whether there is one, other than zeros that zero_grad() made and that nobody has asked for by
+  // grad() since. Who kept the tensor from before and writes to it goes unnoticed.
   [[nodiscard]] bool has_grad() const;
+  // Whether value and gradient lie in these bytes, as bind() puts them there.
+  [[nodiscard]] bool is_bound_to(const Tensor& value, const Tensor& grad) const;
   // The rows of a leaf's gradient that embeddings were asked to keep sparse, beside what grad()
   // has; empty if there are none.
   [[nodiscard]] SparseRows& sparse_grad() const;
@@ -86,16 +88,21 @@ class GradSlots {
     Tensor grad{};     // contiguous; undefined if there is none to add to
     bool add = false;  // or else to be overwritten, whatever is in it
   };
-  // Who asks for the slot of an input must write to it.
+  // Who asks for the slot of an input must write to it, where there is one, and return its tensor.
   [[nodiscard]] Slot operator[](std::size_t input) const;
-  // Takes rows of a gradient for an input that is a leaf, and whose place in Grads stays undefined.
-  // False, and nothing is taken, if it is no leaf.
+  // Takes rows of a gradient for an input that is a leaf, and whose place in Grads stays undefined:
+  // one for each of index, or, of index(b,n) and rows(b,d), each for a bag of n. False, and nothing
+  // is taken, if it is no leaf.
   [[nodiscard]] bool add_sparse(std::size_t input, const Tensor& index, const Tensor& rows) const;
 
  private:
   friend class Variable;
   explicit GradSlots(const Variables& inputs) : inputs_(&inputs) {}
+  [[nodiscard]] const Variable* leaf(std::size_t input) const;
+
   const Variables* inputs_;
+  // Bits of inputs whose slot was asked for, or that gave rows; those of the first 64 only may.
+  mutable std::uint64_t shown_ = 0, sparse_ = 0;
 };
 
 // How to turn the gradient of a result into those of its inputs: made from a callable that takes
@@ -108,6 +115,7 @@ class Rule {
       Rule(F rule)  // NOLINT(google-explicit-constructor): as std::function
       : held_(new Held<F>(std::move(rule))) {}
 
+  [[nodiscard]] bool defined() const { return held_ != nullptr; }
   Grads operator()(const Tensor& dy, const GradSlots& slots) const {
     return held_->apply(dy, slots);
   }
@@ -135,7 +143,7 @@ class Rule {
 // For functions: makes the variable `value`, computed by `op` from `inputs`. `rule` is called once
 // for each backward(). An input may be undefined, an optional operand left out. Without an input
 // that requires a gradient, or inside a NoGradScope, the rule is dropped and the result is a plain
-// leaf.
+// leaf. Throws Error(invalid_argument) for an undefined value or rule.
 [[nodiscard]] Variable record(const char* op, Tensor value, Variables inputs, Rule rule);
 
 // A value that a rule needs later, and that nobody may change until then: get() throws

@@ -46,8 +46,10 @@ void Dataset::validate() const {
 }
 
 Batch gather(const Dataset& data, std::span<const std::int64_t> indices, DType dtype) {
-  Batch batch{.inputs = gather_rows(data.inputs, indices).to(dtype),
+  const Tensor inputs = gather_rows(data.inputs, indices);
+  Batch batch{.inputs = inputs.dtype() == DType::i64 ? inputs : inputs.to(dtype),
               .targets = gather_rows(data.targets, indices)};
+  if (inputs.dtype() == DType::i64) return batch;
   if (data.scale != 1) batch.inputs = ops::scale(batch.inputs, data.scale);
   if (data.shift != 0) batch.inputs = ops::add(batch.inputs, Tensor::full({}, data.shift, dtype));
   return batch;

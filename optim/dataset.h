@@ -26,11 +26,12 @@ struct Dataset {
 };
 
 struct Batch {
-  Tensor inputs;   // (B, …), f32 or f64
+  Tensor inputs;   // (B, …), f32 or f64, or i64
   Tensor targets;  // (B) or (B, …)
 };
 
-// Copies the samples at `indices`, each in [0, size), in that order; the inputs become `dtype`.
+// Copies the samples at `indices`, each in [0, size), in that order; the inputs become `dtype`,
+// but for i64, which are indices and stay so, unscaled.
 [[nodiscard]] Batch gather(const Dataset& data, std::span<const std::int64_t> indices, DType dtype);
 
 // Which samples one of several workers visits in an epoch, in order: all workers draw the same

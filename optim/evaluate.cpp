@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "shoal/runtime/base/error.h"
 #include "shoal/runtime/tensor/ops.h"
@@ -13,16 +15,20 @@ namespace {
 // The module as in use, until the end of the scope.
 class EvalScope {
  public:
-  explicit EvalScope(autograd::Module& model) : model_(model), before_(model.is_training()) {
-    model_.eval();
+  explicit EvalScope(autograd::Module& model) {
+    for (autograd::Module* module : model.modules())
+      before_.emplace_back(module, module->is_training());
+    model.eval();
   }
-  ~EvalScope() { model_.train(before_); }
+  // Each sets those within it as well, which come after it.
+  ~EvalScope() {
+    for (const auto& [module, on] : before_) module->train(on);
+  }
   EvalScope(const EvalScope&) = delete;
   EvalScope& operator=(const EvalScope&) = delete;
 
  private:
-  autograd::Module& model_;
-  bool before_;
+  std::vector<std::pair<autograd::Module*, bool>> before_{};
 };
 
 }  // namespace
@@ -43,6 +49,8 @@ double accuracy(autograd::Module& model, const Dataset& data, std::int64_t batch
     const Batch batch = gather(data, indices, dtype);
     const Tensor guesses = ops::argmax(model.forward(autograd::Variable(batch.inputs)).value());
     const auto guess = guesses.span<std::int64_t>(), target = batch.targets.span<std::int64_t>();
+    check(guess.size() == target.size(), ErrorKind::invalid_argument, "accuracy",
+          "the model gave scores for ", guess.size(), " samples of ", target.size());
     for (std::size_t i = 0; i < guess.size(); ++i) right += guess[i] == target[i];
   }
   return static_cast<double>(right) / static_cast<double>(data.size());

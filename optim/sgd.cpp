@@ -74,6 +74,12 @@ Sgd::Sgd(std::vector<ParameterGroup> groups) {
   }
 }
 
+const SgdOptions& Sgd::options(std::size_t group) const {
+  check(group < groups_.size(), ErrorKind::invalid_argument, "Sgd::options", "there is no group ",
+        group, " of ", groups_.size());
+  return groups_[group].options;
+}
+
 void Sgd::set_lr(double lr) {
   for (std::size_t group = 0; group < groups_.size(); ++group) set_lr(group, lr);
 }
@@ -86,54 +92,71 @@ void Sgd::set_lr(std::size_t group, double lr) {
   groups_[group].options = checked(changed);
 }
 
+// Before anything is changed, so that who mends it can step again.
+void Sgd::check_can_step() const {
+  constexpr const char* kCall = "Sgd::step";
+  for (const Group& group : groups_) {
+    for (const Slot& slot : group.slots) {
+      const Tensor& w = slot.parameter.value();
+      check(w.is_contiguous() && !w.is_read_only(), ErrorKind::invalid_argument, kCall,
+            "a parameter of shape ", w.shape(), " is ",
+            w.is_read_only() ? "read-only" : "not contiguous");
+      const SparseRows& rows = slot.parameter.sparse_grad();
+      if (rows.empty()) continue;
+      rows.check_rows_of(w, kCall);
+      check(group.options.weight_decay == 0 && group.options.dampening == 0, ErrorKind::unsupported,
+            kCall, "weight_decay and dampening would touch every row of a parameter of shape ",
+            w.shape(), ", whose gradient is sparse; set both to 0 for its group");
+    }
+  }
+}
+
 void Sgd::step() {
+  check_can_step();
   for (Group& group : groups_) {
-    const SgdOptions& options = group.options;
     for (Slot& slot : group.slots) {
       const autograd::Variable& parameter = slot.parameter;
       const bool has_rows = !parameter.sparse_grad().empty();
       slot.is_sparse = slot.is_sparse || has_rows;
-      if (!parameter.has_grad()) {
-        if (has_rows) step_sparse(slot, options);
-        // Zeros change nothing that momentum and decay would not.
-        if (slot.is_sparse || (options.momentum == 0 && options.weight_decay == 0)) continue;
+      if (slot.is_sparse && !parameter.has_grad()) {
+        if (has_rows) step_sparse(slot, group.options);
+      } else if (const Tensor& g = parameter.grad(); g.defined()) {
+        if (has_rows) {
+          parameter.sparse_grad().add_to(g, 1);
+          parameter.sparse_grad().clear();
+        }
+        const Tensor& w = parameter.value();
+        w.device().sgd(w.dtype(), device_step(group.options, !slot.is_stepped), w.data_ptr(),
+                       g.data_ptr(), slot.velocity.defined() ? slot.velocity.data_ptr() : nullptr,
+                       w.numel());
+        slot.is_stepped = true;
+        if (!hogwild_) w.storage()->count_write();
       }
-      const Tensor& g = parameter.grad();
-      if (!g.defined()) continue;
-      if (has_rows) parameter.sparse_grad().add_to(g, 1);
-      const Tensor& w = parameter.value();
-      w.device().sgd(w.dtype(), device_step(options, !slot.is_stepped), w.data_ptr(), g.data_ptr(),
-                     slot.velocity.defined() ? slot.velocity.data_ptr() : nullptr, w.numel());
-      slot.is_stepped = true;
-      if (!hogwild_) w.storage()->count_write();
     }
   }
 }
 
 void Sgd::step_sparse(Slot& slot, const SgdOptions& options) const {
-  check(options.weight_decay == 0 && options.dampening == 0, ErrorKind::unsupported, "Sgd::step",
-        "weight_decay and dampening would touch every row of a parameter of shape ",
-        slot.parameter.shape(), ", whose gradient is sparse; set both to 0 for its group");
   const Tensor& w = slot.parameter.value();
   SparseRows& rows = slot.parameter.sparse_grad();
   if (options.momentum == 0) {
-    rows.add_to(w, options.maximize ? options.lr : -options.lr);
-  } else {
-    // v starts as zeros, so that momentum v + g is g at a row's first step.
-    rows.coalesce();
-    const Tensor index = rows.index(), g = rows.rows();
-    rows.check_rows_of(w, "Sgd::step");
-    const SgdStep step = device_step(options, false);
-    const auto item = item_size(w.dtype());
-    const auto d = w.size(1);
-    for (std::int64_t i = 0; i < rows.count(); ++i) {
-      const auto row = [&](const Tensor& of, std::int64_t r) {
-        return static_cast<std::byte*>(of.data_ptr()) + static_cast<std::size_t>(r * d) * item;
-      };
-      const std::int64_t at = index.data<std::int64_t>()[i];
-      w.device().sgd(w.dtype(), step, row(w, at), row(g, i), row(slot.velocity, at), d);
-    }
+    rows.add_to(w, options.maximize ? options.lr : -options.lr, !hogwild_);
+    return;
   }
+  // v starts as zeros, so that momentum v + g is g at a row's first step.
+  rows.coalesce();
+  const Tensor index = rows.index(), g = rows.rows();
+  const SgdStep step = device_step(options, false);
+  const std::int64_t d = w.size(1);
+  const auto row = [&](const Tensor& of, std::int64_t r) {
+    return static_cast<std::byte*>(of.data_ptr()) +
+           static_cast<std::size_t>(r * d) * item_size(of.dtype());
+  };
+  for (std::int64_t i = 0; i < rows.count(); ++i) {
+    const std::int64_t at = index.data<std::int64_t>()[i];
+    w.device().sgd(w.dtype(), step, row(w, at), row(g, i), row(slot.velocity, at), d);
+  }
+  slot.is_stepped = true;
   if (!hogwild_) w.storage()->count_write();
 }
 
@@ -162,8 +185,8 @@ void Sgd::set_velocities(const std::vector<Tensor>& velocities) {
     const Tensor& given = velocities[i];
     const Tensor& own = slots[i]->velocity;
     check(given.defined() && given.shape() == own.shape() && given.dtype() == own.dtype() &&
-              given.is_contiguous(),
-          ErrorKind::invalid_argument, kCall, "velocity ", i, " must be a contiguous ",
+              given.is_contiguous() && !given.is_read_only(),
+          ErrorKind::invalid_argument, kCall, "velocity ", i, " must be a writable, contiguous ",
           to_string(own.dtype()), " ", own.shape());
   }
   for (std::size_t i = 0; i < slots.size(); ++i) {

@@ -36,8 +36,8 @@ struct ParameterGroup {
 // Of a sparse gradient (Variable::sparse_grad) a step touches only the rows that are in it: those
 // of the parameter, and with momentum those of the velocity, which of other rows neither moves them
 // nor decays. Rows of one index are added up first if there is momentum, else stepped one by one.
-// weight_decay and dampening would touch every row, so step() refuses them with a sparse gradient:
-// Error(unsupported).
+// weight_decay and dampening would touch every row, so step() refuses them with a sparse gradient,
+// before it has changed anything: Error(unsupported).
 class Sgd {
  public:
   // A module is made flat. Throws Error(invalid_argument) for a negative or non-finite lr, momentum
@@ -47,7 +47,10 @@ class Sgd {
   Sgd(std::vector<autograd::Variable> parameters, const SgdOptions& options);
   explicit Sgd(std::vector<ParameterGroup> groups);
 
-  // Parameters that have no gradient yet are left alone.
+  // Parameters that have no gradient yet are left alone. A parameter that has both a sparse and a
+  // dense gradient, or whose dense one somebody has asked for since zero_grad(), is stepped whole,
+  // with the sum of both, which its dense gradient then is. A step counts as a change in place of
+  // all that shares the parameter's storage: in a flat module, of all parameters.
   void step();
   void zero_grad();
 
@@ -58,9 +61,7 @@ class Sgd {
 
   // Of the first group, which is the only one unless groups were given.
   [[nodiscard]] const SgdOptions& options() const { return groups_.front().options; }
-  [[nodiscard]] const SgdOptions& options(std::size_t group) const {
-    return groups_.at(group).options;
-  }
+  [[nodiscard]] const SgdOptions& options(std::size_t group) const;
   [[nodiscard]] std::size_t group_count() const { return groups_.size(); }
 
   // The velocities, one for each parameter that has momentum, in order; of zeros before the first
@@ -89,6 +90,7 @@ class Sgd {
     std::vector<Slot> slots;
     SgdOptions options;
   };
+  void check_can_step() const;
   void step_sparse(Slot& slot, const SgdOptions& options) const;
 
   std::vector<Group> groups_;

@@ -59,12 +59,17 @@ inline void check_below(const Tensor& index, std::int64_t end, const char* op) {
           " at place ", i, " is outside [0, ", end, ")");
 }
 
-// Of what an op is about to write to in place.
-inline void check_target(const Tensor& y, const char* op) {
+// That an op may write to y in place.
+inline void check_may_write(const Tensor& y, const char* op) {
   check_operand(y, op);
   check(y.is_contiguous() && !y.is_read_only(), ErrorKind::invalid_argument, op,
         "what is written to, of shape ", y.shape(), ", is ",
         y.is_read_only() ? "read-only" : "not contiguous");
+}
+
+// Of what an op is about to write to in place.
+inline void check_target(const Tensor& y, const char* op) {
+  check_may_write(y, op);
   y.storage()->count_write();
 }
 

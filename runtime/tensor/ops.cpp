@@ -211,7 +211,7 @@ void add_sum(const Tensor& y, const Tensor& x, int axis, bool add) {
         axis, " does not fit ", y.shape());
   check_target(y, kName);
   if (y.numel() == 0) return;
-  const Tensor in = x.contiguous();
+  const Tensor in = may_overlap(y, x) ? x.clone() : x.contiguous();
   const auto [outer, inner] = around(x.shape(), axis);
   y.device().sum(y.dtype(), y.data_ptr(), in.data_ptr(), outer, x.shape()[axis], inner, add);
 }

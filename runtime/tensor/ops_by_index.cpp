@@ -78,6 +78,7 @@ Tensor max_backward(const Tensor& dy, const Tensor& index, const Shape& shape, i
   Tensor dx = Tensor::zeros(shape, dy.dtype());
   if (dx.numel() == 0) return dx;
   const Tensor gradient = dy.contiguous();
+  check_below(index, shape[axis], "max_backward");
   const auto at = index.span<std::int64_t>();
   const Around size = around(shape, axis);
   visit_floating(dy.dtype(), [&]<class T>() {
@@ -172,7 +173,7 @@ void add_rows(const Tensor& y, const Tensor& index, const Tensor& rows, double a
   check(rows.shape() == shape, ErrorKind::invalid_argument, "add_rows", "rows of shape ",
         rows.shape(), " for a y of shape ", y.shape(), " and index of shape ", index.shape());
   check_target(y, "add_rows");
-  const Tensor in = rows.contiguous();
+  const Tensor in = may_overlap(y, rows) ? rows.clone() : rows.contiguous();
   y.device().add_rows(y.dtype(), y.data_ptr(), alpha, in.data_ptr(), at.data<std::int64_t>(),
                       nullptr, at.numel(), y.size(1));
 }

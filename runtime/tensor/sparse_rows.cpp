@@ -48,8 +48,10 @@ void SparseRows::append(const Tensor& index, const Tensor& rows, std::int64_t ea
   check(index.dtype() == DType::i64, ErrorKind::invalid_argument, kCall, "an index of ",
         to_string(index.dtype()), "; it must be i64");
   if (count_ == 0 && rows_.defined() &&
-      (rows_.dtype() != rows.dtype() || rows_.size(1) != rows.size(1)))
+      (rows_.dtype() != rows.dtype() || rows_.size(1) != rows.size(1))) {
     rows_ = {};
+    held_ = 0;
+  }
   check(!rows_.defined() || (rows_.dtype() == rows.dtype() && rows_.size(1) == rows.size(1)),
         ErrorKind::invalid_argument, kCall, "rows of shape ", rows.shape(), " do not fit those of ",
         rows_.shape());
@@ -66,10 +68,11 @@ void SparseRows::append(const Tensor& index, const Tensor& rows, std::int64_t ea
   held_ += m;
 }
 
-void SparseRows::add_to(const Tensor& table, double alpha) const {
+void SparseRows::add_to(const Tensor& table, double alpha, bool count_write) const {
   if (empty()) return;
   check_rows_of(table, "SparseRows::add_to");
-  ops::check_target(table, "SparseRows::add_to");
+  ops::check_may_write(table, "SparseRows::add_to");
+  if (count_write) table.storage()->count_write();
   table.device().add_rows(table.dtype(), table.data_ptr(), alpha, rows_.data_ptr(),
                           index_.data<std::int64_t>(), source_.data<std::int64_t>(), count_,
                           table.size(1));

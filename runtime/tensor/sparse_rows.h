@@ -10,6 +10,10 @@ namespace shoal {
 // once; its value is the sum. For one thread at a time.
 class SparseRows {
  public:
+  SparseRows() = default;
+  SparseRows(SparseRows&&) = default;
+  SparseRows& operator=(SparseRows&&) = default;
+
   [[nodiscard]] bool empty() const { return count_ == 0; }
   // How many, repeated ones counted as often.
   [[nodiscard]] std::int64_t count() const { return count_; }
@@ -24,8 +28,9 @@ class SparseRows {
   // Appends row i of rows(b, d) for each of the n in index(b, n)[i].
   void add_bags(const Tensor& index, const Tensor& rows);
 
-  // table(v,d)[index] += alpha rows, one by one in the order they were appended.
-  void add_to(const Tensor& table, double alpha) const;
+  // table(v,d)[index] += alpha rows, one by one in the order they were appended. Unless told
+  // otherwise, the table's storage counts it as a write (Storage::version).
+  void add_to(const Tensor& table, double alpha, bool count_write = true) const;
 
   // Throws Error(invalid_argument) in the name of `call` unless table(v,d) has all these rows.
   void check_rows_of(const Tensor& table, const char* call) const;

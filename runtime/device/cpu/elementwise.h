@@ -77,22 +77,16 @@ void binary(BinaryOp op, T* y, const T* a, const T* b, std::int64_t n) {
 }
 
 // The formula of optim/sgd.h, each operation rounded by itself as in PyTorch's loop over whole
-// tensors, so that all instruction sets give the same bits.
-template <class T>
-void step_plain(T lr, T* w, const T* g, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) w[i] -= lr * g[i];
-}
-
-template <class T>
-void step_sgd(const SgdStep& s, T* w, const T* g, T* velocity, std::int64_t n) {
+// tensors, so that all instruction sets give the same bits. What is not asked for is left out, not
+// multiplied by 0: w may be infinite.
+template <class T, bool kDecays>
+void step_momentum(const SgdStep& s, T* w, const T* g, T* velocity, std::int64_t n) {
   const T lr = static_cast<T>(s.lr), mu = static_cast<T>(s.momentum);
-  if (mu == 0 && s.weight_decay == 0) {
-    step_plain(s.maximize ? -lr : lr, w, g, n);
-    return;
-  }
   const T keep = static_cast<T>(1 - s.dampening), decay = static_cast<T>(s.weight_decay);
   const T sign = s.maximize ? T{-1} : T{1};
-  const auto gradient = [&](std::int64_t i) { return sign * g[i] + decay * w[i]; };
+  const auto gradient = [&](std::int64_t i) {
+    return kDecays ? sign * g[i] + decay * w[i] : sign * g[i];
+  };
   if (mu == 0) {
     for (std::int64_t i = 0; i < n; ++i) w[i] -= lr * gradient(i);
   } else if (s.first) {
@@ -111,6 +105,15 @@ void step_sgd(const SgdStep& s, T* w, const T* g, T* velocity, std::int64_t n) {
       velocity[i] = mu * velocity[i] + keep * gradient(i);
       w[i] -= lr * velocity[i];
     }
+  }
+}
+
+template <class T>
+void step_sgd(const SgdStep& s, T* w, const T* g, T* velocity, std::int64_t n) {
+  if (s.weight_decay != 0) {
+    step_momentum<T, true>(s, w, g, velocity, n);
+  } else {
+    step_momentum<T, false>(s, w, g, velocity, n);
   }
 }
 
