@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 
 namespace shoal {
@@ -22,7 +24,7 @@ constexpr bool kKeeps = true;
 constexpr bool kKeeps = true;
 #endif
 
-constexpr std::size_t kLine = 64;
+constexpr std::size_t kLine = 64, kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kHugeFrom = 2 * kHugePage;
 constexpr std::size_t kMost = std::size_t{64} << 20;  // kept by a thread
@@ -47,6 +49,14 @@ SizeClass class_of(std::size_t nbytes) {
   const std::size_t below = std::size_t{1} << power, quarter = below / 4;
   const std::size_t quarters = (nbytes - below + quarter - 1) / quarter;  // 1 to 4
   return {kFineClasses + 4 * (power - 10) + quarters - 1, below + quarters * quarter};
+}
+
+// The other way round.
+std::size_t nbytes_of(std::size_t index) {
+  if (index < kFineClasses) return (index + 1) * kLine;
+  const std::size_t power = 10 + (index - kFineClasses) / 4;
+  const std::size_t quarters = (index - kFineClasses) % 4 + 1;
+  return (std::size_t{1} << power) / 4 * (4 + quarters);
 }
 
 struct Block {
@@ -80,47 +90,85 @@ bool open() {
   return true;
 }
 
-void* from_heap(std::size_t nbytes) {
-  const std::size_t alignment = nbytes < kHugeFrom ? kLine : kHugePage;
-  const std::size_t padded = (nbytes + alignment - 1) / alignment * alignment;
-  void* data = padded < nbytes ? nullptr : std::aligned_alloc(alignment, padded);
+std::size_t rounded_up(std::size_t nbytes, std::size_t unit) {
+  return (nbytes + unit - 1) / unit * unit;
+}
+
+// Large blocks are mappings of their own: the heap would cut them out of what it has, with gaps as
+// large as their alignment, and keep what they were.
+bool is_mapped(std::size_t nbytes) { return kKeeps && nbytes >= kHugeFrom; }
+
+void* map(std::size_t nbytes) {
+  const std::size_t wanted = rounded_up(nbytes, kPage), reserved = wanted + kHugePage;
+  if (wanted < nbytes || reserved < wanted) return nullptr;
+  void* mapped =
+      ::mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  // Of what was mapped, the part from the first border of huge pages on.
+  auto* const start = static_cast<std::byte*>(mapped);
+  const std::size_t before = rounded_up(reinterpret_cast<std::uintptr_t>(start), kHugePage) -
+                             reinterpret_cast<std::uintptr_t>(start);
+  if (before > 0) ::munmap(start, before);
+  if (before < kHugePage) ::munmap(start + before + wanted, kHugePage - before);
   // One fault for 512 pages, and as little work when they go. The rest stays in small pages, as
   // all does if no huge ones are to be had.
-  if (data != nullptr && nbytes >= kHugeFrom)
-    ::madvise(data, nbytes / kHugePage * kHugePage, MADV_HUGEPAGE);
-  return data;
+  ::madvise(start + before, wanted / kHugePage * kHugePage, MADV_HUGEPAGE);
+  return start + before;
+}
+
+// `nbytes` is what both are told.
+void* from_system(std::size_t nbytes) {
+  if (is_mapped(nbytes)) return map(nbytes);
+  const std::size_t padded = rounded_up(nbytes, kLine);
+  return padded < nbytes ? nullptr : std::aligned_alloc(kLine, padded);
+}
+
+void to_system(void* block, std::size_t nbytes) {
+  if (is_mapped(nbytes)) {
+    ::munmap(block, rounded_up(nbytes, kPage));
+  } else {
+    std::free(block);
+  }
 }
 
 }  // namespace
 
 void* cache_allocate(std::size_t nbytes) noexcept {
-  if (!kKeeps || nbytes > kMost) return from_heap(nbytes);
-  const SizeClass size = class_of(nbytes);
-  Block*& first = cache.kept[size.index];
-  if (first == nullptr) return from_heap(size.nbytes);
-  Block* const block = first;
-  first = block->next;
-  cache.nbytes -= size.nbytes;
-  return block;
+  const bool fits = kKeeps && nbytes <= kMost;
+  const SizeClass size = fits ? class_of(nbytes) : SizeClass{0, nbytes};
+  if (fits && cache.kept[size.index] != nullptr) {
+    Block* const block = cache.kept[size.index];
+    cache.kept[size.index] = block->next;
+    cache.nbytes -= size.nbytes;
+    return block;
+  }
+  static_cast<void>(open());  // so that the thread's end finds it open, whoever frees then
+  void* block = from_system(size.nbytes);
+  if (block != nullptr || cache.nbytes == 0) return block;
+  release_cached_memory();
+  return from_system(size.nbytes);
 }
 
 void cache_deallocate(void* block, std::size_t nbytes) noexcept {
   if (block == nullptr) return;
-  const SizeClass size = kKeeps && nbytes <= kMost ? class_of(nbytes) : SizeClass{0, kMost + 1};
-  if (cache.nbytes + size.nbytes > kMost || !open()) {
-    std::free(block);
+  const bool fits = kKeeps && nbytes <= kMost;
+  const SizeClass size = fits ? class_of(nbytes) : SizeClass{0, nbytes};
+  if (!fits || !open()) {
+    to_system(block, size.nbytes);
     return;
   }
+  // Full of what is no longer asked for, perhaps: it begins anew.
+  if (cache.nbytes + size.nbytes > kMost) release_cached_memory();
   cache.kept[size.index] = new (block) Block{cache.kept[size.index]};
   cache.nbytes += size.nbytes;
 }
 
 void release_cached_memory() noexcept {
-  for (Block*& first : cache.kept) {
-    while (first != nullptr) {
-      Block* const block = first;
-      first = block->next;
-      std::free(block);
+  for (std::size_t index = 0; index < kClasses; ++index) {
+    while (cache.kept[index] != nullptr) {
+      Block* const block = cache.kept[index];
+      cache.kept[index] = block->next;
+      to_system(block, nbytes_of(index));
     }
   }
   cache.nbytes = 0;

@@ -7,8 +7,9 @@
 // Memory that a thread gave back, kept for its next wish of that size: work that repeats itself, as
 // a training step does, then costs no heap and no page faults.
 //
-// Each thread keeps at most 64 MiB, and nothing after it has ended; what is more goes back to the
-// heap. Under AddressSanitizer nothing is kept, so that it sees every use after the end.
+// Each thread keeps at most 64 MiB, and nothing after it has ended; when that is full, it goes back
+// to the system and the thread begins anew. Under AddressSanitizer nothing is kept, so that it sees
+// every use after the end.
 namespace shoal {
 
 // 64-byte aligned, from 4 MiB on in huge pages where the system has them; contents undefined.
@@ -17,7 +18,7 @@ namespace shoal {
 // With the `nbytes` it was asked for; by any thread.
 void cache_deallocate(void* block, std::size_t nbytes) noexcept;
 
-// Gives back to the heap what this thread keeps.
+// Gives back to the system what this thread keeps.
 void release_cached_memory() noexcept;
 
 // For the standard library's containers and allocate_shared.

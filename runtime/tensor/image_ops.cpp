@@ -40,8 +40,12 @@ Geometry geometry_of(const Shape& x, const Shape& weight, const Conv2dOptions& o
   const std::int64_t free_h = g.h + 2 * g.padding - g.kh, free_w = g.w + 2 * g.padding - g.kw;
   check(g.kh >= 1 && g.kw >= 1 && free_h >= 0 && free_w >= 0, ErrorKind::invalid_argument, kCall,
         "a kernel of ", weight, " does not fit x of ", x, " with padding ", g.padding);
+  // A longer one than the image is that long to all intents.
+  g.stride = std::min(g.stride, std::max(free_h, free_w) + 1);
   g.out_h = free_h / g.stride + 1;
   g.out_w = free_w / g.stride + 1;
+  // Throws where there would be more columns than can be counted.
+  static_cast<void>(numel({g.channels, g.kh, g.kw, g.out_h, g.out_w}));
   return {g, weight[0]};
 }
 
@@ -82,7 +86,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& b,
   }
   const Tensor in = x.contiguous(), kernel = weight.contiguous();
   const Windows& g = windows;
-  const Tensor columns = Tensor::empty({g.under(), g.places()}, x.dtype());
+  const Tensor columns = Tensor::empty({g.n == 0 ? 0 : g.under(), g.places()}, x.dtype());
   for (std::int64_t image = 0; image < g.n; ++image) {
     y.device().unfold(y.dtype(), columns.data_ptr(), at(in, image * g.image()), g);
     // y(outputs, places) += kernel(outputs, under) columns(under, places)
@@ -108,7 +112,7 @@ Tensor conv2d_backward_x(const Tensor& dy, const Tensor& weight, const Shape& x,
   check_gradient(dy, g, outputs, "conv2d_backward_x");
   Tensor dx = Tensor::zeros(x, dy.dtype());
   const Tensor gradient = dy.contiguous(), kernel = weight.contiguous();
-  const Tensor columns = Tensor::empty({g.under(), g.places()}, dy.dtype());
+  const Tensor columns = Tensor::empty({g.n == 0 ? 0 : g.under(), g.places()}, dy.dtype());
   for (std::int64_t image = 0; image < g.n; ++image) {
     // columns(under, places) = kernel(outputs, under)^T dy(outputs, places)
     dx.device().matmul(dx.dtype(), {.m = g.under(),
@@ -138,7 +142,7 @@ void conv2d_backward_weight(const Tensor& dw, const Tensor& dy, const Tensor& x,
   const Tensor gradient = dy.contiguous(), in = x.contiguous();
   // Columns of zeros make the sums as wide as whole registers, which is twice as fast for few.
   const std::int64_t padded = (g.under() + kRegister - 1) / kRegister * kRegister;
-  const Tensor columns = Tensor::empty({padded, g.places()}, dy.dtype());
+  const Tensor columns = Tensor::empty({g.n == 0 ? 0 : padded, g.places()}, dy.dtype());
   columns.slice(0, g.under(), padded).zero_();
   const Tensor sums = Tensor::empty({outputs, padded}, dy.dtype());
   if (g.n == 0) sums.zero_();
@@ -177,7 +181,7 @@ Windows pooling_windows(const Shape& x, std::int64_t kernel, std::int64_t stride
           .w = x[3],
           .kh = kernel,
           .kw = kernel,
-          .stride = stride,
+          .stride = std::min(stride, std::max(x[2], x[3])),
           .out_h = (x[2] - kernel) / stride + 1,
           .out_w = (x[3] - kernel) / stride + 1};
 }

@@ -42,7 +42,9 @@ Locks& sharing_locks() {
 
 std::mutex& lock_of(const Storage* storage) {
   Locks& locks = sharing_locks();
-  return locks[std::hash<const Storage*>{}(storage) / alignof(std::max_align_t) % locks.size()];
+  // Fibonacci hashing, of which the high bits are good: addresses are multiples of a cache line.
+  const auto address = static_cast<std::uint64_t>(std::hash<const Storage*>{}(storage));
+  return locks[(address * 0x9E3779B97F4A7C15U >> 32U) % locks.size()];
 }
 
 }  // namespace

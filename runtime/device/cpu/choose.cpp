@@ -43,6 +43,9 @@ const Choice& best() {
 
 // The program has not come to main yet, so a wish that cannot be had is not refused.
 const Choice& choose() {
+#ifdef SHOAL_CPU_X86
+  __builtin_cpu_init();
+#endif
   const char* wanted = std::getenv("SHOAL_CPU");  // NOLINT(concurrency-mt-unsafe): nobody writes
   if (wanted == nullptr || *wanted == '\0') return best();
   std::string known;
@@ -52,8 +55,8 @@ const Choice& choose() {
     known.append(known.empty() ? "" : ", ").append(choice.name);
   }
   log_message(LogLevel::warning,
-              concat("SHOAL_CPU is '", wanted, "', which this machine does not run; ", best().name,
-                     " is taken. It runs ", known));
+              concat("SHOAL_CPU is '", wanted, "', which is nothing that this machine runs; ",
+                     best().name, " is taken. It runs ", known));
   return best();
 }
 

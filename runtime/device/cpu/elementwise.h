@@ -2,10 +2,30 @@
 
 // One element at a time. Included as spans.h is.
 
+#include <cmath>
+
 #include "shoal/runtime/device/cpu/spans.h"
 #include "shoal/runtime/device/device.h"
 
 namespace shoal::SHOAL_CPU_SET {
+
+// Beyond these Eigen's exp may be a few steps off the ends: not yet infinite, or not yet 0.
+template <class T>
+constexpr T kExpLimit = sizeof(T) == 4 ? T{87} : T{708};
+
+template <class T>
+void exp_of(T* y, const T* x, std::int64_t n) {
+  constexpr std::int64_t kBlock = 256;
+  for (std::int64_t start = 0; start < n; start += kBlock) {
+    const std::int64_t count = n - start < kBlock ? n - start : kBlock;
+    const auto in = span_of<T>(x + start, count);
+    if ((in.abs() <= kExpLimit<T>).all()) {  // no NaN either
+      span_of<T>(y + start, count) = in.exp();
+    } else {
+      for (std::int64_t i = start; i < start + count; ++i) y[i] = std::exp(x[i]);
+    }
+  }
+}
 
 template <class T>
 void unary(UnaryOp op, T* y, const T* x, std::int64_t n) {
@@ -13,7 +33,8 @@ void unary(UnaryOp op, T* y, const T* x, std::int64_t n) {
   const auto in = span_of<T>(x, n);
   switch (op) {
     case UnaryOp::negate:
-      out = -in;
+      // Not Eigen's, which makes 0 of 0.
+      for (std::int64_t i = 0; i < n; ++i) y[i] = -x[i];
       break;
     // Not max(0, x): a NaN must stay one.
     case UnaryOp::relu:
@@ -29,17 +50,20 @@ void unary(UnaryOp op, T* y, const T* x, std::int64_t n) {
       out = in.sign();
       break;
     case UnaryOp::exp:
-      out = in.exp();
+      exp_of(y, x, n);
       break;
     case UnaryOp::log:
       out = in.log();
       break;
     case UnaryOp::sqrt:
-      out = in.sqrt();
+      // Not Eigen's, which is not rounded rightly, nor right at the ends.
+      for (std::int64_t i = 0; i < n; ++i) y[i] = std::sqrt(x[i]);
       break;
     // exp may overflow to infinity, which is right: 1 / (1 + inf) = 0.
     case UnaryOp::sigmoid:
-      out = (T{1} + (-in).exp()).inverse();
+      for (std::int64_t i = 0; i < n; ++i) y[i] = -x[i];
+      exp_of(y, y, n);
+      out = (T{1} + out).inverse();
       break;
     case UnaryOp::tanh:
       out = in.tanh();

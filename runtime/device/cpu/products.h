@@ -99,6 +99,7 @@ void multiply(const Matmul& p) {
   const auto* a = static_cast<const T*>(p.a);
   const auto* b = static_cast<const T*>(p.b);
   auto* c = static_cast<T*>(p.c);
+  if (p.m == 0 || p.n == 0) return;
   // How far apart the elements of a row of a, of a column of b, are.
   const std::int64_t along_a = p.transpose_a ? p.lda : 1, along_b = p.transpose_b ? 1 : p.ldb;
   if (p.m == 1 && (along_a == 1 || p.k == 1)) {
@@ -113,7 +114,7 @@ void multiply(const Matmul& p) {
     return multiply_outer(p, a, p.transpose_a ? 1 : p.lda, b, c);
   if (p.beta == 0)
     for (std::int64_t i = 0; i < p.m; ++i) span_of<T>(c + i * p.ldc, p.n).setZero();
-  if (p.m == 0 || p.n == 0 || p.k == 0) return;
+  if (p.k == 0) return;
   if (p.transpose_a && p.transpose_b) {
     multiply_blocks<T, true, true>(p);
   } else if (p.transpose_a) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "shoal/runtime/device/cpu/elementwise.h"
 #include "shoal/runtime/device/cpu/spans.h"
 
 namespace shoal::SHOAL_CPU_SET {
@@ -48,15 +49,14 @@ void cross_entropy(T* loss, T* dx, const T* x, const std::int64_t* targets, std:
                    std::int64_t n) {
   auto out = rows_of<T>(dx, rows, n);
   const auto in = rows_of<T>(x, rows, n);
-  if (n == 0) return;
-  for (std::int64_t r = 0; r < rows; ++r) {
+  if (n == 0) span_of<T>(loss, rows).setZero();
+  for (std::int64_t r = 0; r < rows && n > 0; ++r) {
     out.row(r) = in.row(r) - in.row(r).maxCoeff();
     loss[r] = targets[r] < 0 ? T{0} : -out(r, targets[r]);
   }
   // Of all rows at once: one may be shorter than a register.
-  auto all = span_of<T>(dx, rows * n);
-  all = all.exp();
-  for (std::int64_t r = 0; r < rows; ++r) {
+  exp_of(dx, dx, rows * n);
+  for (std::int64_t r = 0; r < rows && n > 0; ++r) {
     if (targets[r] < 0) {
       out.row(r).setZero();
       continue;
