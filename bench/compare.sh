@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What sharing and launching cost in Shoal, in bare system calls, and in PyTorch, measured in turns.
+# What sharing, launching and training cost in Shoal, at the least, and in PyTorch, measured in turns.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../tools/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../tools/lib.sh"
@@ -11,7 +11,7 @@ usage: bench/compare.sh [--bench NAME] [--quick] [--rounds N] [--filter REGEX] [
 Builds a bench and runs it and the same work in PyTorch in turns, so that all meet the same load, and
 prints the medians of each row over the rounds. What the columns mean is said below them.
 
-  --bench NAME    sharing, the default, or launch
+  --bench NAME    sharing, the default, launch or train
   --quick         two short rounds, without what is large
   --rounds N      so many rounds, 5 by default
   --filter REGEX  only rows with such names; build/release/bin/NAME_bench --benchmark_list_tests has them all
@@ -35,7 +35,7 @@ while (($# > 0)); do
   shift
 done
 if [[ ! $rounds =~ ^[1-9][0-9]*$ ]]; then die "--rounds needs a number of at least 1"; fi
-if [[ ! $bench =~ ^(sharing|launch)$ ]]; then die "there is no bench $bench; see --help"; fi
+if [[ ! $bench =~ ^(sharing|launch|train)$ ]]; then die "there is no bench $bench; see --help"; fi
 if ! command -v jq >/dev/null; then die "this needs jq: tools/deps.sh peers"; fi
 
 # The system's Python is where Debian's PyTorch is, whatever else comes first in the path.
@@ -93,7 +93,8 @@ jq -r '.rows[] | [.name, .text.shoal, .text.raw, .text.over_raw, .text.torch, .t
     { line($1, $2, $3, $4, $5, $6, $7) }'
 cat <<'END_LEGEND'
 
-Medians over the rounds. raw: the bare system calls, or for streaming a copy within one process.
+Medians over the rounds. raw: the bare system calls, or for streaming a copy within one process, or
+for training the arithmetic alone, at the rate of a product of two matrices of 1024 by 1024.
 / raw: Shoal's time through raw's. faster: PyTorch's time, by the same strategy or start method,
 through Shoal's; at least: the same for whichever of PyTorch's is the fastest one.
 END_LEGEND

@@ -32,8 +32,10 @@ test_packages=(
   systemd
 )
 # To compare with others, as bench/compare.sh does, and to count system calls, as bench/syscalls.sh.
+# OpenBLAS is for PyTorch, which without it multiplies matrices thirty times slower.
 peer_packages=(
   jq
+  libopenblas0-serial
   python3-torch
   strace
 )
