@@ -117,7 +117,8 @@ void Variable::backward(const Tensor& grad, bool retain_graph) const {
         shape(), " needs no gradient");
   if (grad.defined()) {
     check_fits(value(), grad, kCall, concat("for '", state_->op, "' a gradient").c_str());
-    State::propagate(state_, grad, retain_graph);
+    // A copy: it may be a leaf's gradient, to which this adds.
+    State::propagate(state_, grad.clone(), retain_graph);
   } else {
     check(value().numel() == 1, ErrorKind::invalid_argument, kCall, "'", state_->op, "' of shape ",
           shape(), " is not a single number; give a gradient of its shape");

@@ -57,23 +57,28 @@ std::ostream& operator<<(std::ostream& out, const Dims& dims) {
 std::int64_t numel(const Shape& shape) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 8;
   std::int64_t count = 1;
-  bool overflow = false;
+  bool overflow = false, is_empty = false;
   for (const std::int64_t size : shape) {
     check(size >= 0, ErrorKind::invalid_argument, "Shape", shape, " has a negative size");
-    overflow = overflow || (size > 0 && count > kMost / size);
-    if (!overflow) count *= size;
+    is_empty = is_empty || size == 0;
+    // What was counted before an axis of no elements may be more than can be counted.
+    if (size > 0) overflow = __builtin_mul_overflow(count, size, &count) || overflow;
   }
   // An axis of no elements makes the whole empty, whatever the others would multiply to.
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
-  check(!overflow, ErrorKind::invalid_argument, "Shape", shape, " has too many elements to count");
+  if (is_empty) return 0;
+  check(!overflow && count <= kMost, ErrorKind::invalid_argument, "Shape", shape,
+        " has too many elements to count");
   return count;
 }
 
 Strides contiguous_strides(const Shape& shape) {
-  Strides strides = Strides::filled(shape.rank(), 1);
-  if (numel(shape) == 0) return strides;
-  for (int axis = shape.rank() - 2; axis >= 0; --axis)
-    strides[axis] = strides[axis + 1] * shape[axis + 1];
+  Strides strides = shape;  // of the same rank
+  std::int64_t stride = 1;
+  const bool is_empty = numel(shape) == 0;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    strides[axis] = stride;
+    if (!is_empty) stride *= shape[axis];
+  }
   return strides;
 }
 

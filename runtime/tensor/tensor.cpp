@@ -19,7 +19,14 @@ std::size_t bytes_for(const Shape& shape, DType dtype) {
 }  // namespace
 
 Tensor Tensor::empty(const Shape& shape, DType dtype) {
-  return over(Storage::allocate(bytes_for(shape, dtype)), dtype, shape, contiguous_strides(shape));
+  // As over(), which would check what is right by construction.
+  Tensor tensor;
+  tensor.numel_ = shoal::numel(shape);
+  tensor.dtype_ = dtype;
+  tensor.storage_ = Storage::allocate(tensor.nbytes());
+  tensor.shape_ = shape;
+  tensor.strides_ = contiguous_strides(shape);
+  return tensor;
 }
 
 Tensor Tensor::zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }

@@ -15,7 +15,7 @@ Variable leaf() { return Variable(Tensor::from<double>({1, 2, 3}), true); }
 
 TEST(RetainedGraph, GivesTheSameGradientAgain) {
   const Variable x = leaf();
-  const Variable y = sum(mul(exp(x), x));
+  const Variable y = sum(mul(square(x), x));  // in integers: no sum is rounded
   y.backward({}, true);
   const Tensor once = x.grad().clone();
   y.backward({}, true);
@@ -108,6 +108,41 @@ TEST(GradientsInPlace, OfOneLeafInSeveralPlaces) {
   EXPECT_TRUE(equal(tied, ops::add(first.grad(), second.grad())));
   sum(matmul(w, w)).backward();
   EXPECT_TRUE(equal(ops::sub(w.grad(), tied), Tensor::full({3, 3}, 6, DType::f64)));
+}
+
+TEST(ChangeInPlace, OfTargetsIsRefused) {
+  const Variable logits(Tensor::zeros({2, 3}), true);
+  const Tensor targets = Tensor::zeros({2}, DType::i64), signs = Tensor::ones({2, 3});
+  const Variable smooth = cross_entropy(logits, targets, {.label_smoothing = 0.1});
+  const Variable plain = cross_entropy(logits, targets);
+  const Variable nll = nll_loss(log_softmax(logits), targets);
+  const Variable hinge = hinge_loss(logits, signs);
+  targets.fill_(2e9);
+  signs.fill_(0);
+  expect_error(kMisuse, {"'cross_entropy'", "changed in place"}, [&] { smooth.backward(); });
+  expect_error(kMisuse, {"'nll_loss'", "changed in place"}, [&] { nll.backward(); });
+  expect_error(kMisuse, {"'hinge_loss'", "changed in place"}, [&] { hinge.backward(); });
+  plain.backward();  // has what it needs
+  EXPECT_NEAR(logits.grad().at<float>(0, 0), (1 / 3.0 - 1) / 2, 1e-6);
+}
+
+TEST(GradientsInPlace, MayBeTheGradientThatIsSent) {
+  const Variable w(Tensor::ones({2}, DType::f64), true);
+  w.backward(Tensor::ones({2}, DType::f64));
+  w.backward(w.grad());
+  EXPECT_TRUE(equal(w.grad(), Tensor::full({2}, 2, DType::f64)));
+  add(w, w).backward(w.grad());
+  EXPECT_TRUE(equal(w.grad(), Tensor::full({2}, 6, DType::f64)));
+}
+
+TEST(Undefined, OperandsAreRefused) {
+  const Variable table(Tensor::ones({2, 2}), true);
+  expect_error(kMisuse, {"undefined"}, [&] { (void)embedding(table, Tensor()); });
+  expect_error(kMisuse, {"embedding_bag"}, [&] { (void)embedding_bag(table, Tensor()); });
+  expect_error(kMisuse, {"mine", "undefined"}, [] { const Saved saved("mine", Tensor()); });
+  expect_error(kMisuse, {"nothing was saved"}, [] { (void)Saved().get(); });
+  expect_error(kMisuse, {"'mine'", "no rule"},
+               [&] { (void)record("mine", table.value(), {table}, Rule()); });
 }
 
 }  // namespace

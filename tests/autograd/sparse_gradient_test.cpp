@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <type_traits>
+
 #include "autograd/expect_error.h"
 #include "shoal/autograd/functions.h"
 #include "shoal/autograd/modules.h"
@@ -151,6 +153,83 @@ TEST(SparseRows, RefusesWhatDoesNotFit) {
   rows.add(Tensor::from<std::int64_t>({1}), Tensor::ones({1, 3}));
   EXPECT_EQ(rows.count(), 1);
 }
+
+TEST(SparseGradient, OfNothingIsNone) {
+  const Variable w = table();
+  for (const Variable& rows :
+       {embedding(w, Tensor::empty({0}, DType::i64), true),
+        embedding_bag(w, Tensor::empty({3, 0}, DType::i64), BagMode::sum, true)})
+    EXPECT_NO_THROW(sum(rows).backward());
+  const Tensor sum_of_none = Tensor::zeros({4, 3}, DType::f64);
+  w.sparse_grad().add_to(sum_of_none, 1);
+  EXPECT_TRUE(equal(sum_of_none, Tensor::zeros({4, 3}, DType::f64)));
+}
+
+// The velocity of a row goes on when its gradient comes otherwise.
+TEST(SparseGradient, LeavesItsVelocityToADenseOne) {
+  const Variable mixed = table(), dense = table();
+  for (const Variable& w : {mixed, dense}) {
+    Sgd sgd({w}, {.lr = 0.5, .momentum = 0.5});
+    for (const bool sparse : {true, false}) {
+      sgd.zero_grad();
+      weighted(embedding(w, index(), sparse && w.id() == mixed.id())).backward();
+      sgd.step();
+    }
+  }
+  EXPECT_TRUE(equal(mixed.value(), dense.value()));
+}
+
+TEST(SparseGradient, IsNotSteppedTwice) {
+  const Variable tied = table(), dense = table();
+  for (const Variable& w : {tied, dense}) {
+    Sgd sgd({w}, {.lr = 0.5});
+    const bool sparse = w.id() == tied.id();
+    add(weighted(embedding(w, index(), sparse)), sum(square(w))).backward();
+    sgd.step();
+    sgd.step();  // the same gradient once more, which is what the caller asked for
+  }
+  EXPECT_TRUE(equal(tied.value(), dense.value()));
+}
+
+TEST(SparseGradient, IsSteppedAlikeWhetherOrNotTheModuleIsLookedAt) {
+  Generator one(3), two(3);
+  Embedding looked_at(6, 4, one, true), left_alone(6, 4, two, true);
+  for (Embedding* module : {&looked_at, &left_alone}) {
+    Sgd sgd(*module, {.lr = 0.1, .momentum = 0.9});
+    for (const std::int64_t row : {3, 1, 5}) {
+      sgd.zero_grad();
+      sum(module->forward(Variable(Tensor::from<std::int64_t>({row})))).backward();
+      if (module == &looked_at) (void)module->flatten();
+      sgd.step();
+    }
+  }
+  EXPECT_TRUE(equal(looked_at.parameters()[0].value(), left_alone.parameters()[0].value()));
+}
+
+// A refusal comes before anything has changed, so that the step can be taken again.
+TEST(SparseGradient, IsRefusedBeforeOthersAreStepped) {
+  const Variable first(Tensor::ones({2}, DType::f64), true), w = table();
+  Sgd sgd({{.parameters = {first}, .options = {.lr = 1}},
+           {.parameters = {w}, .options = {.weight_decay = 0.1}}});
+  add(sum(first), weighted(embedding(w, index(), true))).backward();
+  EXPECT_THROW(sgd.step(), Error);
+  EXPECT_TRUE(equal(first.value(), Tensor::ones({2}, DType::f64)));
+}
+
+TEST(SparseGradient, StepOfHogwildIsNoChangeInPlace) {
+  const Variable w = table();
+  for (const double momentum : {0.0, 0.9}) {
+    Sgd sgd({w}, {.lr = 0.5, .momentum = momentum});
+    sgd.set_hogwild(true);
+    weighted(embedding(w, index(), true)).backward();
+    const Variable pending = sum(square(w));
+    sgd.step();
+    EXPECT_NO_THROW(pending.backward());
+    w.zero_grad();
+  }
+}
+
+static_assert(!std::is_copy_constructible_v<SparseRows>, "a copy would share what is written to");
 
 }  // namespace
 }  // namespace shoal::autograd

@@ -113,5 +113,40 @@ TEST(Sgd, CountsAsAChangeInPlaceButForHogwild) {
   EXPECT_NO_THROW(current.backward());
 }
 
+TEST(Sgd, RefusesToStepWhatItMayNotWrite) {
+  const Tensor owned = Tensor::ones({2});
+  const Variable view(owned.read_only(), true);
+  Sgd sgd({view}, {.lr = 1});
+  autograd::sum(view).backward();
+  EXPECT_THROW(sgd.step(), Error);
+  const Variable w(Tensor::ones({2, 2}), true);
+  Sgd strided({w}, {.lr = 1});
+  w.bind(Tensor::ones({2, 4}).slice(1, 0, 4, 2), {});
+  autograd::sum(w).backward();
+  EXPECT_THROW(strided.step(), Error);
+}
+
+// What another wrote to a gradient by a tensor it kept is a gradient.
+TEST(Sgd, StepsWithWhatOthersWroteToTheGradient) {
+  Generator generator(1);
+  autograd::Linear layer(2, 2, generator);
+  const auto flat = layer.flatten();
+  const Tensor before = flat.values.clone();
+  Sgd sgd(layer, {.lr = 1});
+  sgd.zero_grad();
+  flat.grads.fill_(1);
+  sgd.step();
+  EXPECT_FALSE(equal(flat.values, before));
+}
+
+TEST(Sgd, LeavesOutWhatIsNotAskedFor) {
+  const Variable w(Tensor::full({1}, INFINITY), true);
+  Sgd sgd({w}, {.lr = 0.5, .momentum = 0.5});
+  autograd::sum(w).backward();
+  sgd.step();
+  EXPECT_EQ(sgd.velocities()[0].item<float>(), 1);  // not 0 times infinity
+  EXPECT_THROW((void)sgd.options(1), Error);
+}
+
 }  // namespace
 }  // namespace shoal::optim
