@@ -9,7 +9,7 @@ namespace {
 // Of this shape: 0 with probability p, else 1 / (1 - p).
 Tensor draw_mask(const Shape& shape, DType dtype, double p, Generator& generator, const char* op) {
   check(p >= 0 && p < 1, ErrorKind::invalid_argument, op, "p is ", p, "; it must be in [0, 1)");
-  const Tensor mask = Tensor::empty(shape, dtype);
+  Tensor mask = Tensor::empty(shape, dtype);
   visit_floating(dtype, [&]<class T>() {
     const T kept = static_cast<T>(1 / (1 - p));
     for (T& element : mask.span<T>()) element = generator.chance(p) ? T{0} : kept;

@@ -16,7 +16,8 @@ Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t
         ", kernel ", kernel, " and stride ", options.stride,
         " must be at least 1, and padding not below 0, given ", options.padding);
   const Shape shape{out_channels, in_channels, kernel, kernel};
-  const double bound = 1 / std::sqrt(static_cast<double>(numel(shape) / out_channels));
+  const std::int64_t inputs = numel({in_channels, kernel, kernel});  // of one output
+  const double bound = 1 / std::sqrt(static_cast<double>(inputs));
   weight_ = register_parameter("weight", Tensor::uniform(shape, -bound, bound, generator, dtype));
   bias_ =
       register_parameter("bias", Tensor::uniform({out_channels}, -bound, bound, generator, dtype));

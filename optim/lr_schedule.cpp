@@ -25,7 +25,10 @@ LrSchedule step_lr(double lr, std::int64_t step_size, double gamma) {
   check_rate("step_lr", "lr", lr);
   check_rate("step_lr", "gamma", gamma);
   check_steps("step_lr", "step_size", step_size);
-  return [=](std::int64_t t) { return lr * std::pow(gamma, static_cast<double>(t / step_size)); };
+  return [=](std::int64_t t) {
+    const std::int64_t times = t / step_size;
+    return lr * std::pow(gamma, static_cast<double>(times));
+  };
 }
 
 LrSchedule cosine_annealing_lr(double lr, std::int64_t t_max, double eta_min) {

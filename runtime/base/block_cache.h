@@ -25,16 +25,18 @@ void release_cached_memory() noexcept;
 template <class T>
 struct CacheAllocator {
   using value_type = T;
+  static constexpr std::size_t kItem = sizeof(T);  // NOLINT(bugprone-sizeof-expression)
+
   CacheAllocator() = default;
   template <class U>
   CacheAllocator(const CacheAllocator<U>& /*other*/) {}  // NOLINT: allocators convert
 
   [[nodiscard]] T* allocate(std::size_t n) {
-    void* block = n > SIZE_MAX / sizeof(T) ? nullptr : cache_allocate(n * sizeof(T));
+    void* block = n > SIZE_MAX / kItem ? nullptr : cache_allocate(n * kItem);
     if (block == nullptr) throw std::bad_alloc();
     return static_cast<T*>(block);
   }
-  void deallocate(T* block, std::size_t n) noexcept { cache_deallocate(block, n * sizeof(T)); }
+  void deallocate(T* block, std::size_t n) noexcept { cache_deallocate(block, n * kItem); }
 
   friend bool operator==(const CacheAllocator&, const CacheAllocator&) { return true; }
 };

@@ -154,10 +154,10 @@ T load(const void* from) {
   return loaded;
 }
 
-// A NaN is above all others, but not above another.
+// A NaN, which differs from itself, is above all others, but not above another.
 template <class V>
 auto is_above(const V& value, const V& most) {
-  return (value > most) | ((value != value) & (most == most));
+  return (value > most) | ((value != value) & (most == most));  // NOLINT(misc-redundant-expression)
 }
 
 // kLanes places in a row of windows of 2 by 2, at stride 2: the most used. `x` is the first element
@@ -167,7 +167,7 @@ void max_pool_pairs(T* y, std::int64_t* index, const T* x, std::int64_t corner, 
   using Lanes = typename Register<T, kLanes>::type;
   // Which of two neighbours, and where.
   Lanes most[2];
-  decltype(most[0] > most[0]) column[2];
+  decltype(most[0] > most[1]) column[2];
   for (int row = 0; row < 2; ++row) {
     const auto a = load<Lanes>(x + row * w), b = load<Lanes>(x + row * w + kLanes);
     Lanes left, right;
