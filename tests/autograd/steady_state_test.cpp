@@ -18,8 +18,16 @@
 
 #if SHOAL_COUNTS_MALLOC
 namespace {
+
+std::int64_t minor_faults() {
+  rusage usage{};
+  EXPECT_EQ(::getrusage(RUSAGE_THREAD, &usage), 0);
+  return usage.ru_minflt;
+}
+
 std::atomic<std::int64_t> mallocs{0};  // relaxed: one thread counts and reads
 void count() { mallocs.fetch_add(1, std::memory_order_relaxed); }
+
 }  // namespace
 
 // The names that glibc keeps for those who replace these.
@@ -61,12 +69,6 @@ struct Model {
 std::ostream& operator<<(std::ostream& out, const Model& model) { return out << model.name; }
 
 class SteadyState : public testing::TestWithParam<Model> {};
-
-std::int64_t minor_faults() {
-  rusage usage{};
-  EXPECT_EQ(::getrusage(RUSAGE_THREAD, &usage), 0);
-  return usage.ru_minflt;
-}
 
 TEST_P(SteadyState, TakesNoHeapAndNoPages) {
 #if SHOAL_COUNTS_MALLOC
