@@ -119,8 +119,8 @@ void* map(std::size_t nbytes) {
 // `nbytes` is what both are told.
 void* from_system(std::size_t nbytes) {
   if (is_mapped(nbytes)) return map(nbytes);
-  const std::size_t padded = rounded_up(nbytes, kLine);
-  return padded < nbytes ? nullptr : std::aligned_alloc(kLine, padded);
+  if (nbytes > PTRDIFF_MAX) return nullptr;
+  return std::aligned_alloc(kLine, rounded_up(nbytes, kLine));
 }
 
 void to_system(void* block, std::size_t nbytes) {
