@@ -112,16 +112,16 @@ class Variable::State::Backward {
       // Used up from here on, whatever the rule does.
       std::unique_ptr<Node> used;
       if (!retain_graph_) used = std::move(state->node);
-      const Node& node = used != nullptr ? *used : *state->node;
-      const GradSlots slots(node.inputs);
-      Grads grads = node.rule(dy, slots);
+      const Node& current = used != nullptr ? *used : *state->node;
+      const GradSlots slots(current.inputs);
+      Grads grads = current.rule(dy, slots);
       dy = {};
-      check(grads.size() == node.inputs.size(), ErrorKind::invalid_argument, "backward", "'",
-            state->op, "' has ", node.inputs.size(), " inputs, its rule gave ", grads.size(),
+      check(grads.size() == current.inputs.size(), ErrorKind::invalid_argument, "backward", "'",
+            state->op, "' has ", current.inputs.size(), " inputs, its rule gave ", grads.size(),
             " gradients");
       for (std::size_t i = 0; i < grads.size(); ++i) {
-        if (!node.inputs[i].defined()) continue;
-        const std::shared_ptr<State>& input = node.inputs[i].state_;
+        if (!current.inputs[i].defined()) continue;
+        const std::shared_ptr<State>& input = current.inputs[i].state_;
         if (is_marked(slots.sparse_, i) && !grads[i].defined()) continue;
         if (is_marked(slots.shown_, i) && is_same(input->grad, grads[i])) continue;
         send(state->op, input, std::move(grads[i]));
