@@ -15,7 +15,7 @@ Variable conv2d(const Variable& x, const Variable& weight, const Variable& b,
             x.grad([&] { return ops::conv2d_backward_x(dy, w.value(), x.shape(), options); }),
             w.grad([&] {
               const auto [grad, add] = slots[1];
-              const Tensor dw = grad.defined() ? grad : Tensor::empty(w.shape(), dy.dtype());
+              Tensor dw = grad.defined() ? grad : Tensor::empty(w.shape(), dy.dtype());
               ops::conv2d_backward_weight(dw, dy, x.value(), options, add);
               return dw;
             }),

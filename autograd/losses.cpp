@@ -51,7 +51,7 @@ Variable mse_loss(const Variable& prediction, const Variable& target, Reduction 
       "mse_loss", reduce(ops::square(d), reduction), {prediction, target},
       [prediction = Operand(prediction), target = Operand(target), d, reduction](const Tensor& dy) {
         const Tensor gradient = ops::scale(scale_by_share(d, dy, reduction), 2);
-        return Grads{prediction.grad([&] { return gradient; }),
+        return Grads{prediction.grad([&] { return Tensor(gradient); }),
                      target.grad([&] { return ops::neg(gradient); })};
       });
 }
