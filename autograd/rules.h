@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "shoal/autograd/variable.h"
+#include "shoal/autograd/record.h"
 #include "shoal/runtime/tensor/ops.h"
 
 // What the functions' rules have in common. Private to this folder.

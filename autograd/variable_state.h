@@ -1,6 +1,6 @@
 #pragma once
 
-#include "shoal/autograd/variable.h"
+#include "shoal/autograd/record.h"
 
 // Private to the engine: what a Variable refers to.
 namespace shoal::autograd {

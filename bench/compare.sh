@@ -60,7 +60,7 @@ measure_shoal() {
     --benchmark_min_time="$seconds" --benchmark_out="$2" --benchmark_out_format=json
 }
 measure_torch() {
-  "$python" "$root/bench/peers/${bench}_torch.py" --filter "$filter" --exclude "$excluded" \
+  "$python" -B "$root/bench/peers/${bench}_torch.py" --filter "$filter" --exclude "$excluded" \
     --min-time "$seconds" >"$1"
 }
 configure() { cd "$root" && cmake --preset release -D SHOAL_BENCH=ON; }

@@ -7,6 +7,7 @@
 #include "shoal/autograd/module.h"
 #include "shoal/autograd/module_spec.h"
 #include "shoal/autograd/modules.h"
+#include "shoal/autograd/record.h"
 #include "shoal/autograd/variable.h"
 #include "shoal/autograd/vision_modules.h"
 #include "shoal/optim/dataset.h"

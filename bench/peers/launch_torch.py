@@ -1,20 +1,14 @@
 #!/usr/bin/env python3
 """The work of launch_bench in PyTorch, at its best, as JSON: one row a line, named as there."""
 
-import argparse
-import json
 import mmap
-import os
-import re
 import statistics
 import time
 
-# Before torch is imported: threads only get into each other's way here.
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
+from rows import Rows  # before torch: it sets what torch reads when loaded
 
-import torch  # noqa: E402
-import torch.multiprocessing as multiprocessing  # noqa: E402
+import torch
+import torch.multiprocessing as multiprocessing
 
 SIZES = {"small": 0, "1GiB": 1 << 30}
 LOADS = [(4, "small"), (16, "small"), (16, "1GiB")]
@@ -50,19 +44,14 @@ def measure(start_method, workers, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--min-time", type=float, default=0.2, help="seconds for each row")
-    parser.add_argument("--filter", default=".", help="rows to run, a regular expression")
-    parser.add_argument("--exclude", default="^$", help="rows to leave out all the same")
-    options = parser.parse_args()
+    rows = Rows(__doc__)
     torch.set_num_threads(1)
     for workers, size in LOADS:
         ballast = make_ballast(SIZES[size])
         for start_method in ("spawn", "fork", "forkserver"):
             name = f"torch/launch{workers}/{size}/{start_method}"
-            if re.search(options.filter, name) and not re.search(options.exclude, name):
-                row = {"name": name, "ns": measure(start_method, workers, options.min_time)}
-                print(json.dumps(row), flush=True)
+            if rows.wanted(name):
+                rows.report(name, measure(start_method, workers, rows.seconds))
         del ballast
 
 

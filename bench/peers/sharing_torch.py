@@ -5,19 +5,13 @@ A row is the median of several samples, each the mean of many runs. Where PyTorc
 doing the same, or two start methods for the other process, the row is the faster one.
 """
 
-import argparse
-import json
-import os
-import re
 import statistics
 import time
 
-# Before torch is imported: threads only get into each other's way here.
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
+from rows import Rows  # before torch: it sets what torch reads when loaded
 
-import torch  # noqa: E402
-import torch.multiprocessing as multiprocessing  # noqa: E402
+import torch
+import torch.multiprocessing as multiprocessing
 
 SIZES = {
     "4B": 4,
@@ -212,22 +206,16 @@ def add_transfer_rows(add, strategy, peer):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--min-time", type=float, default=0.2, help="seconds for each row")
-    parser.add_argument("--filter", default=".", help="rows to run, a regular expression")
-    parser.add_argument("--exclude", default="^$", help="rows to leave out all the same")
-    options = parser.parse_args()
-    wanted, unwanted = re.compile(options.filter), re.compile(options.exclude)
+    rows = Rows(__doc__)
     torch.set_num_threads(1)
-
-    rows = {}
+    fastest = {}
 
     def add(work_name, size, strategy, work):
         name = f"torch/{work_name}/{size}/{strategy}"
-        if not wanted.search(name) or unwanted.search(name):
+        if not rows.wanted(name):
             return
         multiprocessing.set_sharing_strategy(strategy)
-        rows[name] = min(rows.get(name, float("inf")), measure(work, options.min_time))
+        fastest[name] = min(fastest.get(name, float("inf")), measure(work, rows.seconds))
 
     # Forked before anything else has run, so that no thread is lost.
     for start_method in START_METHODS:
@@ -236,8 +224,8 @@ def main():
             with Peer(strategy, start_method) as peer:
                 add_transfer_rows(add, strategy, peer)
     add_memory_rows(add)
-    for name, nanoseconds in rows.items():
-        print(json.dumps({"name": name, "ns": nanoseconds}))
+    for name, nanoseconds in fastest.items():
+        rows.report(name, nanoseconds)
 
 
 if __name__ == "__main__":

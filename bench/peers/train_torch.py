@@ -1,20 +1,14 @@
 #!/usr/bin/env python3
 """The work of train_bench in PyTorch, at its best, as JSON: one row a line, named as there."""
 
-import argparse
-import json
-import os
-import re
 import statistics
 import time
 
-# Before torch is imported: threads only get into each other's way here.
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
+from rows import Rows  # before torch: it sets what torch reads when loaded
 
-import torch  # noqa: E402
-import torch.nn as nn  # noqa: E402
-import torch.nn.functional as functional  # noqa: E402
+import torch
+import torch.nn as nn
+import torch.nn.functional as functional
 
 
 class HogwildNet(nn.Module):
@@ -84,17 +78,12 @@ def measure(make, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--min-time", type=float, default=0.2, help="seconds for each row")
-    parser.add_argument("--filter", default=".", help="rows to run, a regular expression")
-    parser.add_argument("--exclude", default="^$", help="rows to leave out all the same")
-    options = parser.parse_args()
+    rows = Rows(__doc__)
     torch.set_num_threads(1)
     for work, make in WORK.items():
         name = f"torch/{work}/step"
-        if re.search(options.filter, name) and not re.search(options.exclude, name):
-            row = {"name": name, "ns": measure(make, options.min_time)}
-            print(json.dumps(row), flush=True)
+        if rows.wanted(name):
+            rows.report(name, measure(make, rows.seconds))
 
 
 if __name__ == "__main__":

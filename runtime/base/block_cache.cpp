@@ -12,19 +12,17 @@
 namespace shoal {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kKeeps = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool kKeeps = false;
-#else
-constexpr bool kKeeps = true;
+// GCC's way to say so, and clang's.
+#ifndef __has_feature
+#define __has_feature(feature) 0
 #endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+constexpr bool kKeeps = false;
 #else
 constexpr bool kKeeps = true;
 #endif
 
-constexpr std::size_t kLine = 64, kPage = 4096;
+constexpr std::size_t kLine = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kHugeFrom = 2 * kHugePage;
 constexpr std::size_t kMost = std::size_t{64} << 20;  // kept by a thread
@@ -99,7 +97,7 @@ std::size_t rounded_up(std::size_t nbytes, std::size_t unit) {
 bool is_mapped(std::size_t nbytes) { return kKeeps && nbytes >= kHugeFrom; }
 
 void* map(std::size_t nbytes) {
-  const std::size_t wanted = rounded_up(nbytes, kPage), reserved = wanted + kHugePage;
+  const std::size_t wanted = rounded_up(nbytes, kHugePage), reserved = wanted + kHugePage;
   if (wanted < nbytes || reserved < wanted) return nullptr;
   void* mapped =
       ::mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -109,10 +107,10 @@ void* map(std::size_t nbytes) {
   const std::size_t before = rounded_up(reinterpret_cast<std::uintptr_t>(start), kHugePage) -
                              reinterpret_cast<std::uintptr_t>(start);
   if (before > 0) ::munmap(start, before);
-  if (before < kHugePage) ::munmap(start + before + wanted, kHugePage - before);
+  ::munmap(start + before + wanted, kHugePage - before);
   // One fault for 512 pages, and as little work when they go. The rest stays in small pages, as
   // all does if no huge ones are to be had.
-  ::madvise(start + before, wanted / kHugePage * kHugePage, MADV_HUGEPAGE);
+  ::madvise(start + before, wanted, MADV_HUGEPAGE);
   return start + before;
 }
 
@@ -125,7 +123,7 @@ void* from_system(std::size_t nbytes) {
 
 void to_system(void* block, std::size_t nbytes) {
   if (is_mapped(nbytes)) {
-    ::munmap(block, rounded_up(nbytes, kPage));
+    ::munmap(block, rounded_up(nbytes, kHugePage));
   } else {
     std::free(block);
   }

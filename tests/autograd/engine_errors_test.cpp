@@ -3,6 +3,7 @@
 #include "autograd/expect_error.h"
 #include "shoal/autograd/functions.h"
 #include "shoal/autograd/losses.h"
+#include "shoal/autograd/record.h"
 
 namespace shoal::autograd {
 namespace {

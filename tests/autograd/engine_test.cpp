@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "shoal/autograd/functions.h"
+#include "shoal/autograd/record.h"
 
 namespace shoal::autograd {
 namespace {

@@ -3,6 +3,7 @@
 #include "autograd/expect_error.h"
 #include "shoal/autograd/functions.h"
 #include "shoal/autograd/losses.h"
+#include "shoal/autograd/record.h"
 #include "shoal/runtime/tensor/ops.h"
 
 // Graphs that are kept, and values that change under them.

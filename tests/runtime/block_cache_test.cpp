@@ -1,11 +1,16 @@
 #include "shoal/runtime/base/block_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <thread>
 #include <vector>
+
+#include "support/in_child.h"
 
 namespace shoal {
 namespace {
@@ -59,6 +64,33 @@ TEST(BlockCache, TakesBlocksOfOtherThreadsAndAfterTheirEnd) {
     EXPECT_NE(late.held, nullptr);
     cache_deallocate(cache_allocate(64), 64);
   }).join();
+}
+
+// What a thread keeps does not stand in the way of what it asks for: not under a limit of memory,
+// nor when it has kept all that it may.
+TEST(BlockCache, GivesUpWhatItKeepsForWhatIsWanted) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers map more than a limit would allow";
+#endif
+  EXPECT_EQ(in_child([] {
+              constexpr std::size_t kMiB = std::size_t{1} << 20;
+              std::vector<void*> blocks;
+              for (int i = 0; i < 60; ++i) blocks.push_back(cache_allocate(kMiB));
+              for (void* block : blocks) cache_deallocate(block, kMiB);
+              // All that is mapped, and 8 MiB.
+              std::size_t pages = 0;
+              std::ifstream("/proc/self/statm") >> pages;
+              const rlim_t most = pages * static_cast<rlim_t>(::getpagesize()) + 8 * kMiB;
+              const rlimit limit{most, most};
+              EXPECT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+              void* large = cache_allocate(40 * kMiB);
+              EXPECT_NE(large, nullptr);
+              cache_deallocate(large, 40 * kMiB);
+              // Kept now, though what was kept before filled the cache.
+              EXPECT_EQ(cache_allocate(40 * kMiB), large);
+              return testing::Test::HasFailure() ? 1 : 0;
+            }),
+            0);
 }
 
 TEST(BlockCache, RefusesWhatNoMemoryHas) {

@@ -108,6 +108,29 @@ TYPED_TEST(CpuNumbers, AreRightAtTheEdges) {
       few);
 }
 
+TYPED_TEST(CpuNumbers, LetANanSpoilItsRowAndNoOther) {
+  using T = TypeParam;
+  const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
+  for (const std::int64_t n : {3, 10, 16, 37}) {
+    for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
+      const Tensor x = Tensor::zeros({2, n}, dtype_of<T>);
+      x.at<T>(0, at) = nan;
+      const auto [losses, dx] = ops::cross_entropy(x, Tensor::zeros({2}, DType::i64));
+      EXPECT_TRUE(std::isnan(losses.template at<T>(0)));
+      EXPECT_FALSE(std::isnan(losses.template at<T>(1)));
+      for (const Tensor& y : {ops::log_softmax(x), dx}) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          EXPECT_TRUE(std::isnan(y.at<T>(0, i))) << n << ' ' << i;
+          EXPECT_FALSE(std::isnan(y.at<T>(1, i))) << n << ' ' << i;
+        }
+      }
+      // What is left out by -infinity has no share.
+      x.at<T>(0, at) = -inf;
+      EXPECT_EQ(ops::log_softmax(x).template at<T>(0, at), -inf);
+    }
+  }
+}
+
 // Products of all small sizes, transposed or not, one or many rows, against sums in f64.
 TYPED_TEST(CpuNumbers, MultipliesMatricesOfEverySize) {
   using T = TypeParam;

@@ -59,28 +59,22 @@ constexpr std::int64_t kGroup = 8;
 template <class T>
 using Group = Eigen::Array<T, kGroup, 1>;
 
-// Of rows of kColumns, a multiple of kGroup; 0: of `columns`.
-template <class T, std::int64_t kColumns>
-void copy_rows(T* to, std::int64_t to_stride, const T* from, std::int64_t from_stride,
-               std::int64_t rows, std::int64_t columns) {
-  for (std::int64_t i = 0; i < rows; ++i, to += to_stride, from += from_stride) {
-    const std::int64_t count = kColumns == 0 ? columns : kColumns;
-    std::int64_t j = 0;
-    for (; j + kGroup <= count; j += kGroup)
-      Eigen::Map<Group<T>>(to + j) = Eigen::Map<const Group<T>>(from + j);
-    for (; j < count; ++j) to[j] = from[j];
-  }
-}
+// How far apart, in elements, the neighbours of a grid are down and across.
+struct Grid {
+  std::int64_t down = 0, across = 0;
+};
 
-template <class T, std::int64_t kColumns>
-void add_rows_of(T* to, std::int64_t to_stride, const T* from, std::int64_t from_stride,
-                 std::int64_t rows, std::int64_t columns) {
-  for (std::int64_t i = 0; i < rows; ++i, to += to_stride, from += from_stride) {
+// Calls f(to, from) for each of rows by kColumns elements, or `columns` where that is 0, that lie
+// side by side; for a group of them at a time as far as they go.
+template <class T, std::int64_t kColumns, class F>
+void zip_rows(T* to, std::int64_t to_down, const T* from, std::int64_t from_down, std::int64_t rows,
+              std::int64_t columns, F f) {
+  for (std::int64_t i = 0; i < rows; ++i, to += to_down, from += from_down) {
     const std::int64_t count = kColumns == 0 ? columns : kColumns;
     std::int64_t j = 0;
     for (; j + kGroup <= count; j += kGroup)
-      Eigen::Map<Group<T>>(to + j) += Eigen::Map<const Group<T>>(from + j);
-    for (; j < count; ++j) to[j] += from[j];
+      f(Eigen::Map<Group<T>>(to + j), Eigen::Map<const Group<T>>(from + j));
+    for (; j < count; ++j) f(to[j], from[j]);
   }
 }
 
@@ -99,39 +93,39 @@ void with_columns(std::int64_t columns, F f) {
   }
 }
 
+// Calls f(to, from) for each of rows by columns elements of two grids.
+template <class T, class F>
+void zip(T* to, const Grid& to_grid, const T* from, const Grid& from_grid, std::int64_t rows,
+         std::int64_t columns, F f) {
+  if (to_grid.across == 1 && from_grid.across == 1) {
+    with_columns(columns, [&]<std::int64_t kColumns>() {
+      zip_rows<T, kColumns>(to, to_grid.down, from, from_grid.down, rows, columns, f);
+    });
+    return;
+  }
+  for (std::int64_t i = 0; i < rows; ++i, to += to_grid.down, from += from_grid.down)
+    for (std::int64_t j = 0; j < columns; ++j)
+      f(to[j * to_grid.across], from[j * from_grid.across]);
+}
+
 template <class T>
 void unfold(T* columns, const T* x, const Windows& s) {
-  const std::int64_t stride = s.stride, to_stride = s.out_w, from_stride = s.stride * s.w;
-  const std::int64_t places = s.places();
+  const Grid places{.down = s.out_w, .across = 1},
+      image{.down = s.stride * s.w, .across = s.stride};
   for_each_patch(s, [&](const Patch& patch, std::int64_t first) {
-    if (patch.rows * patch.columns < places) span_of<T>(columns + first, places).setZero();
-    T* to = columns + patch.to;
-    const T* from = x + patch.from;
-    if (stride == 1) {
-      with_columns(patch.columns, [&]<std::int64_t kColumns>() {
-        copy_rows<T, kColumns>(to, to_stride, from, from_stride, patch.rows, patch.columns);
-      });
-      return;
-    }
-    for (std::int64_t i = 0; i < patch.rows; ++i, to += to_stride, from += from_stride)
-      for (std::int64_t j = 0; j < patch.columns; ++j) to[j] = from[j * stride];
+    if (patch.rows * patch.columns < s.places()) span_of<T>(columns + first, s.places()).setZero();
+    zip(columns + patch.to, places, x + patch.from, image, patch.rows, patch.columns,
+        [](auto&& to, const auto& from) { to = from; });
   });
 }
 
 template <class T>
 void fold(T* x, const T* columns, const Windows& s) {
-  const std::int64_t stride = s.stride, from_stride = s.out_w, to_stride = s.stride * s.w;
+  const Grid places{.down = s.out_w, .across = 1},
+      image{.down = s.stride * s.w, .across = s.stride};
   for_each_patch(s, [&](const Patch& patch, std::int64_t /*first*/) {
-    T* to = x + patch.from;
-    const T* from = columns + patch.to;
-    if (stride == 1) {
-      with_columns(patch.columns, [&]<std::int64_t kColumns>() {
-        add_rows_of<T, kColumns>(to, to_stride, from, from_stride, patch.rows, patch.columns);
-      });
-      return;
-    }
-    for (std::int64_t i = 0; i < patch.rows; ++i, to += to_stride, from += from_stride)
-      for (std::int64_t j = 0; j < patch.columns; ++j) to[j * stride] += from[j];
+    zip(x + patch.from, image, columns + patch.to, places, patch.rows, patch.columns,
+        [](auto&& to, const auto& from) { to += from; });
   });
 }
 
