@@ -25,7 +25,7 @@ Tensor random_classes(std::int64_t n, std::int64_t classes, Generator& generator
   return targets;
 }
 
-// A model, what goes in, and how often an element of its parameters is multiplied in a step.
+// A model and what it is trained on.
 struct Work {
   std::string name;
   std::string spec;

@@ -27,11 +27,14 @@ Tensor SparseRows::rows() const {
 }
 
 void SparseRows::add(const Tensor& index, const Tensor& rows) {
-  Shape shape = index.defined() ? index.shape() : Shape{};
-  shape.push_back(rows.defined() && rows.rank() > 0 ? rows.size(-1) : 0);
-  check(rows.defined() && rows.shape() == shape, ErrorKind::invalid_argument, "SparseRows::add",
-        "rows that do not fit the index");
-  append(index.reshape({index.numel()}), rows.reshape({index.numel(), shape[shape.rank() - 1]}), 1);
+  constexpr const char* kCall = "SparseRows::add";
+  check(index.defined() && rows.defined() && rows.rank() > 0, ErrorKind::invalid_argument, kCall,
+        "needs an index(…) and rows(…,d)");
+  Shape shape = index.shape();
+  shape.push_back(rows.size(-1));
+  check(rows.shape() == shape, ErrorKind::invalid_argument, kCall, "rows of shape ", rows.shape(),
+        " for an index of shape ", index.shape());
+  append(index.reshape({index.numel()}), rows.reshape({index.numel(), rows.size(-1)}), 1);
 }
 
 void SparseRows::add_bags(const Tensor& index, const Tensor& rows) {

@@ -149,6 +149,11 @@ TEST(SparseRows, RefusesWhatDoesNotFit) {
   expect_error(ErrorKind::invalid_argument, {"i64"}, [&] {
     rows.add(Tensor::from<float>({1}), Tensor::ones({1, 2}));
   });
+  expect_error(ErrorKind::invalid_argument, {"SparseRows::add", "index"},
+               [&] { rows.add(Tensor(), Tensor::ones({2})); });
+  expect_error(ErrorKind::invalid_argument, {"[1]", "[2, 2]"}, [&] {
+    rows.add(Tensor::from<std::int64_t>({1}), Tensor::ones({2, 2}));
+  });
   rows.clear();
   rows.add(Tensor::from<std::int64_t>({1}), Tensor::ones({1, 3}));
   EXPECT_EQ(rows.count(), 1);
